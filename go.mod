@@ -4,74 +4,43 @@ go 1.26.4
 
 godebug default=go1.26
 
-// The interpreter is a module of its own, in the same repository.
-replace github.com/mullion-k8s/mullion/pwsh => ./pwsh
-
-replace k8s.io/api => k8s.io/api v0.36.3
-
-replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
-
-replace k8s.io/apimachinery => k8s.io/apimachinery v0.36.3
-
-replace k8s.io/apiserver => k8s.io/apiserver v0.36.3
-
-replace k8s.io/cli-runtime => k8s.io/cli-runtime v0.36.3
-
-replace k8s.io/client-go => k8s.io/client-go v0.36.3
-
-replace k8s.io/cloud-provider => k8s.io/cloud-provider v0.36.3
-
-replace k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.36.3
-
-replace k8s.io/code-generator => k8s.io/code-generator v0.36.3
-
-replace k8s.io/component-base => k8s.io/component-base v0.36.3
-
-replace k8s.io/component-helpers => k8s.io/component-helpers v0.36.3
-
-replace k8s.io/controller-manager => k8s.io/controller-manager v0.36.3
-
-replace k8s.io/cri-api => k8s.io/cri-api v0.36.3
-
-replace k8s.io/cri-client => k8s.io/cri-client v0.36.3
-
-replace k8s.io/cri-streaming => k8s.io/cri-streaming v0.36.3
-
-replace k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.36.3
-
-replace k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.36.3
-
-replace k8s.io/endpointslice => k8s.io/endpointslice v0.36.3
-
-replace k8s.io/externaljwt => k8s.io/externaljwt v0.36.3
-
-replace k8s.io/kms => k8s.io/kms v0.36.3
-
-replace k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.36.3
-
-replace k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.36.3
-
-replace k8s.io/kube-proxy => k8s.io/kube-proxy v0.36.3
-
-replace k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.36.3
-
-replace k8s.io/kubectl => k8s.io/kubectl v0.36.3
-
-replace k8s.io/kubelet => k8s.io/kubelet v0.36.3
-
-replace k8s.io/metrics => k8s.io/metrics v0.36.3
-
-replace k8s.io/mount-utils => k8s.io/mount-utils v0.36.3
-
-replace k8s.io/pod-security-admission => k8s.io/pod-security-admission v0.36.3
-
-replace k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.36.3
-
-replace k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.36.3
-
-replace k8s.io/sample-controller => k8s.io/sample-controller v0.36.3
-
-replace k8s.io/streaming => k8s.io/streaming v0.36.3
+replace (
+	// The interpreter is a module of its own, in the same repository.
+	github.com/mullion-k8s/mullion/pwsh => ./pwsh
+	k8s.io/api => k8s.io/api v0.36.3
+	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
+	k8s.io/apimachinery => k8s.io/apimachinery v0.36.3
+	k8s.io/apiserver => k8s.io/apiserver v0.36.3
+	k8s.io/cli-runtime => k8s.io/cli-runtime v0.36.3
+	k8s.io/client-go => k8s.io/client-go v0.36.3
+	k8s.io/cloud-provider => k8s.io/cloud-provider v0.36.3
+	k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.36.3
+	k8s.io/code-generator => k8s.io/code-generator v0.36.3
+	k8s.io/component-base => k8s.io/component-base v0.36.3
+	k8s.io/component-helpers => k8s.io/component-helpers v0.36.3
+	k8s.io/controller-manager => k8s.io/controller-manager v0.36.3
+	k8s.io/cri-api => k8s.io/cri-api v0.36.3
+	k8s.io/cri-client => k8s.io/cri-client v0.36.3
+	k8s.io/cri-streaming => k8s.io/cri-streaming v0.36.3
+	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.36.3
+	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.36.3
+	k8s.io/endpointslice => k8s.io/endpointslice v0.36.3
+	k8s.io/externaljwt => k8s.io/externaljwt v0.36.3
+	k8s.io/kms => k8s.io/kms v0.36.3
+	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.36.3
+	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.36.3
+	k8s.io/kube-proxy => k8s.io/kube-proxy v0.36.3
+	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.36.3
+	k8s.io/kubectl => k8s.io/kubectl v0.36.3
+	k8s.io/kubelet => k8s.io/kubelet v0.36.3
+	k8s.io/metrics => k8s.io/metrics v0.36.3
+	k8s.io/mount-utils => k8s.io/mount-utils v0.36.3
+	k8s.io/pod-security-admission => k8s.io/pod-security-admission v0.36.3
+	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.36.3
+	k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.36.3
+	k8s.io/sample-controller => k8s.io/sample-controller v0.36.3
+	k8s.io/streaming => k8s.io/streaming v0.36.3
+)
 
 // metrics-server and the provisioner's library ask for newer versions of what Kubernetes links. The control plane is to
 // be the one that Kubernetes was tested with: a requirement of an excluded version does not count.
@@ -170,15 +139,19 @@ require (
 )
 
 require (
+	github.com/Microsoft/hnslib v0.1.2 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/dlclark/regexp2 v1.12.0 // indirect
 	github.com/go-logr/zapr v1.3.0 // indirect
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	github.com/kubernetes-csi/csi-lib-utils v0.22.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-runewidth v0.0.27 // indirect
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
+	github.com/moby/ipvs v1.1.0 // indirect
 	github.com/prometheus/prometheus v0.313.0 // indirect
+	go.opentelemetry.io/contrib/instrumentation/github.com/emicklei/go-restful/otelrestful v0.65.0 // indirect
 )
 
 require (
@@ -347,4 +320,10 @@ require (
 	sigs.k8s.io/mcs-api v0.5.2 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
+)
+
+// Programs of Linux workers, built unmodified: they share most packages with the control plane.
+tool (
+	k8s.io/kubernetes/cmd/kube-proxy
+	k8s.io/kubernetes/cmd/kubelet
 )

@@ -18,9 +18,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const module = "github.com/mullion-k8s/mullion"
@@ -52,53 +55,49 @@ func sources(t *testing.T, f func(name string)) {
 // counts. Imports point to lower floors, or stay within the prefix. See
 // ARCHITECTURE.md.
 var layers = map[string]int{
-	// vocabulary: no effects
-	"internal/accept":          0,
-	"internal/agent/nodeapi":   0,
-	"internal/certpem":         0,
+	// vocabulary: names, formats and files of all floors
 	"internal/durable":         0,
 	"internal/fault":           0,
 	"internal/hns/schema":      0,
-	"internal/kubeconfig":      0,
 	"internal/logkey":          0,
+	"internal/netplane/accept": 0,
 	"internal/netplane/intent": 0,
 	"internal/testenv":         0,
-	"internal/undo":            0,
 	"internal/version":         0,
 	"internal/winsys":          0,
-	// engines: pure or with effects behind interfaces
+	// engines: one subject each
+	"internal/agent/netpolicy":     1,
+	"internal/agent/storage":       1,
 	"internal/console":             1,
 	"internal/controlplane/config": 1,
 	"internal/hns":                 1,
 	"internal/netplane/compile":    1,
 	"internal/netplane/tcpip":      1,
-	"internal/netpolicy":           1,
+	"internal/nodeapi":             1,
 	"internal/policy":              1,
-	"internal/storage":             1,
 	"internal/supervise":           1,
-	"internal/lint":                2,
-	// adapters: one foreign thing each
-	"internal/agent":               2,
-	"internal/cgroup":              2,
-	"internal/hns/hnstest":         2,
-	"internal/host/imageload":      2,
-	"internal/kubeconfig/userfile": 2,
-	"internal/lint/live":           2,
-	"internal/manager/inventory":   2,
-	"internal/netplane":            2,
-	"internal/registry":            2,
-	"internal/wine":                2,
-	// what combines them: the container runtime, the parts of the manager
+	// adapters: one program or interface outside each
+	"internal/agent":                       2,
+	"internal/cgroup":                      2,
+	"internal/durable/kubeconfig/userfile": 2,
+	"internal/hns/hnstest":                 2,
+	"internal/host/imageload":              2,
+	"internal/lint":                        2,
+	"internal/manager/inventory":           2,
+	"internal/netplane":                    2,
+	"internal/registry":                    2,
+	"internal/wine":                        2,
+	// combinations: the container runtime, the parts of the manager
+	"internal/agent/netpolicy/policytest":      3, // it sends packets
 	"internal/cri":                             3,
 	"internal/host":                            3,
 	"internal/manager/certificate":             3,
 	"internal/manager/controller":              3,
 	"internal/manager/otherwebhooks":           3,
-	"internal/netpolicy/policytest":            3, // it sends packets
 	"internal/manager/webhook":                 3,
 	"internal/registry/lookup":                 3,
-	"internal/manager/controller/podlimit":     4,
 	"internal/manager/controller/localvolume":  4,
+	"internal/manager/controller/podlimit":     4,
 	"internal/manager/controller/podreason":    4,
 	"internal/manager/controller/runtimeclass": 4,
 	"internal/manager/controller/windowsnode":  4,
@@ -107,9 +106,8 @@ var layers = map[string]int{
 	"internal/standin":                         4,
 	"internal/manager/registration":            5,
 	"internal/manager":                         6,
-	// what runs a manager
-	"internal/controlplane": 7,
-	"internal/install":      7,
+	"internal/controlplane":                    7,
+	"internal/install":                         7,
 	// the PowerShell interpreter: a module with its own layers
 	"pwsh/host": 0, "pwsh/internal/syntax": 0, "pwsh/internal/value": 0, "pwsh/internal/golden": 0,
 	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2,
@@ -175,6 +173,48 @@ func TestLayers(t *testing.T) {
 	})
 }
 
+// TestPlan compares the table of floors in ARCHITECTURE.md with layers.
+func TestPlan(t *testing.T) {
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]int{}
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.+?) \|`)
+	room := regexp.MustCompile("`([^`{]*)(?:{([^}]*)})?`")
+	for _, r := range row.FindAllStringSubmatch(string(page), -1) {
+		floor, err := strconv.Atoi(r[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range room.FindAllStringSubmatch(r[2], -1) {
+			for last := range strings.SplitSeq(m[2], ",") {
+				drawn[m[1]+last] = floor
+			}
+		}
+	}
+	delete(drawn, "internal/") // the place of the others
+	built := map[string]int{}
+	for p, floor := range layers {
+		if !inPwsh(p) {
+			built[strings.TrimPrefix(p, "internal/")] = floor
+		}
+	}
+	if diff := cmp.Diff(built, drawn); diff != "" {
+		t.Errorf("the table of ARCHITECTURE.md differs from layers (-layers +table):\n%s", diff)
+	}
+	rooms, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rooms) > maxRooms {
+		t.Errorf("internal/ has %d rooms, at most %d: put one idea in one place", len(rooms), maxRooms)
+	}
+}
+
+// maxRooms is how many directories of internal/ a newcomer has to read.
+const maxRooms = 27
+
 // inPwsh reports whether a package belongs to the module of the PowerShell
 // interpreter.
 func inPwsh(pkg string) bool { return pkg == "pwsh" || strings.HasPrefix(pkg, "pwsh/") }
@@ -195,6 +235,8 @@ var forbidden = []struct {
 	{"windows", "./cmd/mullion-bridge", module + "/internal/hns/emul",
 		"the plugin calls HNS and must not know that it may be emulated"},
 	{"windows", "./cmd/mullion-bridge", "testing", "test code does not ship"},
+	{"windows", "./cmd/winbox", module + "/pwsh/internal",
+		"the small programs share PowerShell's view of the machine, without the interpreter"},
 	{"linux", "./cmd/mullion", "k8s.io/kubernetes/", "every emulated host and every CLI call would pay for it"},
 	{"linux", "./cmd/mullion", "go.etcd.io/", "as above"},
 	{"linux", "./cmd/mullion", "github.com/Microsoft/hcsshim", "a Windows library"},
@@ -256,7 +298,7 @@ var onlyIn = []struct {
 	},
 	{
 		regexp.MustCompile(`\bRawSubjectPublicKeyInfo\b`),
-		"internal/certpem", "certpem.Pin hashes authorities",
+		"internal/durable/certpem", "certpem.Pin hashes authorities",
 	},
 }
 
@@ -276,6 +318,7 @@ func TestOneOfEachIdea(t *testing.T) {
 	})
 }
 
+// TestPackageDocs: each package has one comment, which says what the package is for and who uses it.
 func TestPackageDocs(t *testing.T) {
 	type pkg struct{ name, files string }
 	docs := map[pkg][]string{}
@@ -290,8 +333,18 @@ func TestPackageDocs(t *testing.T) {
 		}
 		p := pkg{f.Name.Name, path.Dir(name)}
 		docs[p] = append(docs[p], nil...)
-		if f.Doc != nil && !onlyLicence(f.Doc) {
-			docs[p] = append(docs[p], name)
+		if f.Doc == nil || onlyLicence(f.Doc) {
+			return
+		}
+		docs[p] = append(docs[p], name)
+		begins := "Package " + f.Name.Name + " "
+		if f.Name.Name == "main" {
+			begins = "Command " + path.Base(p.files) + " "
+		}
+		doc := f.Doc.Text()
+		if !strings.HasPrefix(doc, begins) || !strings.Contains(doc, ".") || len(strings.Fields(doc)) < minDoc {
+			t.Errorf("%s: the comment of a package is %q and %d words or more: its purpose and who uses it",
+				name, begins+"…", minDoc)
 		}
 	})
 	for p, files := range docs {
@@ -301,6 +354,9 @@ func TestPackageDocs(t *testing.T) {
 		}
 	}
 }
+
+// minDoc is the fewest words in which the comment of a package can name a purpose and a user.
+const minDoc = 11
 
 func onlyLicence(c *ast.CommentGroup) bool { return strings.HasPrefix(c.Text(), "SPDX") }
 
@@ -390,6 +446,43 @@ func TestDocReferences(t *testing.T) {
 		}
 		if m := number.FindString(text); m != "" && !strings.HasPrefix(name, "docs/fidelity/") {
 			t.Errorf("%s names a line number, %s: name the symbol", name, m)
+		}
+	}
+}
+
+// TestNamedPaths checks that the files and directories exist that the pages for newcomers name as code. A name may
+// have alternatives in braces, and an asterisk.
+func TestNamedPaths(t *testing.T) {
+	code, braces := regexp.MustCompile("`([^`\n]+)`"), regexp.MustCompile(`^(.*)\{(.*)\}(.*)$`)
+	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, m := range code.FindAllStringSubmatch(string(text), -1) {
+			first, _, below := strings.Cut(m[1], "/")
+			_, err := os.Stat(first)
+			file := slices.Contains([]string{".go", ".md", ".mod", ".txt"}, path.Ext(first))
+			if strings.Contains(m[1], " ") || !below && !file || below && err != nil {
+				continue // a symbol, a command, or a room
+			}
+			names := []string{m[1]}
+			if b := braces.FindStringSubmatch(m[1]); b != nil {
+				names = names[:0]
+				for word := range strings.SplitSeq(b[2], ",") {
+					names = append(names, b[1]+word+b[3])
+				}
+			}
+			for _, name := range names {
+				found++
+				if files, err := filepath.Glob(name); err != nil || len(files) == 0 {
+					t.Errorf("%s names %s, which does not exist (%v)", page, name, err)
+				}
+			}
+		}
+		if found < 20 {
+			t.Errorf("%s: found %d paths: this test no longer recognizes them", page, found)
 		}
 	}
 }

@@ -116,9 +116,9 @@ func (i *Invocation) Input() (any, bool) { return toGo(i.c.R, i.c.Item), i.c.Has
 // Write writes an object to the pipeline.
 func (i *Invocation) Write(v any) error { return i.c.Write(fromGo(v)) }
 
-// Error reports an error and lets the command continue, unless the caller asks
-// for -ErrorAction Stop: then it returns an error, which the cmdlet returns in
-// turn. An error that a cmdlet returns by itself ends the calling statement.
+// Error reports an error and lets the command continue, unless the caller set
+// -ErrorAction Stop: then it returns an error, which the cmdlet must return.
+// Any other error that a cmdlet returns ends the calling statement.
 func (i *Invocation) Error(err error) error { return i.c.Error(err) }
 
 // Context returns the context of the running script.

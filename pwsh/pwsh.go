@@ -5,10 +5,10 @@
 // PowerShell 5.1 and PowerShell 7.4, without their runtime.
 //
 // A [Runner] is a session. It parses and runs scripts one after another, and
-// keeps variables and functions between them. A script can only do what the
-// session's [host.Handlers] allow: without a file system there are no files, and
+// keeps variables and functions between them. A script has access only through the
+// session's [host.Handlers]: without a file system there are no files, and
 // without a network there are no connections. Package oshost provides the
-// handlers of the machine, package host/hosttest those of tests.
+// handlers of the machine, package host/hosttest handlers for tests.
 //
 // Commands and .NET types written in Go are added with [Config.Cmdlets] and
 // [Config.Types].
@@ -47,7 +47,7 @@ func (e Edition) dialect() syntax.Edition {
 }
 
 // Config describes a session. The zero value is a session of Windows PowerShell
-// that computes, and can reach nothing outside of itself.
+// that computes, without access to anything outside of itself.
 type Config struct {
 	// Handlers perform every effect of a script, writing its output included.
 	Handlers host.Handlers
@@ -122,7 +122,7 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{r: r, edition: cfg.Edition}, nil
 }
 
-// Close ends the session and closes what its scripts left open.
+// Close ends the session and closes files and connections that its scripts left open.
 func (r *Runner) Close() { r.r.Close() }
 
 // Result is how a script ended.
@@ -149,7 +149,7 @@ func resultOf(r interp.Result) Result {
 // Run parses and runs a script and writes its results to Handlers.Stdout as
 // PowerShell's console would. Errors of the script, in its syntax too, are
 // written to Handlers.Stderr and show in the result. The error that Run returns
-// is that of ctx, of a limit in the Config, or of writing.
+// comes from ctx, from a limit in the Config, or from writing.
 func (r *Runner) Run(ctx context.Context, text string) (Result, error) {
 	res, err := r.r.RunText(ctx, "", text)
 	return resultOf(res), err
@@ -173,7 +173,7 @@ func (r *Runner) RunScript(ctx context.Context, s *Script) (Result, error) {
 }
 
 // Eval parses and runs a script and returns the objects that it writes, as Go
-// values (see [Cmdlet] for the types). What it writes to other streams goes to
+// values (see [Cmdlet] for the types). Its output to other streams goes to
 // the console. Eval returns a *[SyntaxError] if the script does not parse, and a
 // *[ScriptError] if an error ends it: one of throw or -ErrorAction Stop, or any
 // error after $ErrorActionPreference = 'Stop'.
@@ -194,7 +194,7 @@ func (r *Runner) Eval(ctx context.Context, text string) ([]any, error) {
 }
 
 // Get returns a variable of the session as a Go value. It reports false if
-// there is none of that name.
+// there is no variable of that name.
 func (r *Runner) Get(name string) (any, bool) {
 	v, ok := r.r.GetVariable(name)
 	return toGo(r.r, v), ok

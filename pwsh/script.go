@@ -46,7 +46,7 @@ type SyntaxError struct {
 	Message      string // PowerShell's
 	ID           string // PowerShell's FullyQualifiedErrorId
 	// Incomplete reports whether more text could complete the script. A console
-	// then asks for another line.
+	// then prompts for another line.
 	Incomplete bool
 }
 

@@ -10,12 +10,12 @@ import "github.com/mullion-k8s/mullion/pwsh/internal/interp"
 type Type struct {
 	// Name is the full name, such as Acme.Counter.
 	Name string
-	// New makes an object for New-Object and [Acme.Counter]::new(…). A nil New
+	// New creates an object for New-Object and [Acme.Counter]::new(…). A nil New
 	// means that scripts cannot make one.
 	New func(args []any) (any, error)
-	// Text returns what ToString does. The default is the type's name.
+	// Text implements ToString. The default is the type's name.
 	Text func(self any) string
-	// Properties and Methods are those of an object.
+	// Properties and Methods are the members of an object.
 	Properties []Property
 	Methods    []Method
 	// StaticProperties and StaticMethods are reached by ::. Their self is nil.

@@ -102,7 +102,7 @@ func run(args []string) error {
 type host struct {
 	server   *condrv.Server
 	console  *console.Console
-	terminal *terminal // nil: none
+	terminal *terminal // nil without a terminal
 	signaled bool
 	closed   <-chan error // not nil: the programs are being ended
 }
@@ -156,8 +156,8 @@ func (h *host) loop() error {
 	}
 }
 
-// close ends the programs, because the terminal is gone. Their calls are still
-// answered meanwhile.
+// close ends the programs, because the terminal is gone. Their calls are still handled
+// meanwhile.
 func (h *host) close() {
 	if h.closed != nil {
 		return
@@ -167,8 +167,8 @@ func (h *host) close() {
 	go func() { closed <- h.server.Control(console.CtrlClose) }()
 }
 
-// serve answers the pending calls of programs. ended reports that the last
-// program has exited.
+// serve handles the pending calls of programs. ended reports that the last program has
+// exited.
 func (h *host) serve() (ended bool, err error) {
 	var answer console.Reply
 	for {
@@ -188,7 +188,7 @@ func (h *host) serve() (ended bool, err error) {
 	}
 }
 
-// answerReads answers the calls whose input has come.
+// answerReads completes the read calls whose input has arrived.
 func (h *host) answerReads() {
 	for _, a := range h.console.TakeReads() {
 		h.signaled = h.console.Signaled()
@@ -198,8 +198,8 @@ func (h *host) answerReads() {
 
 // settle performs the effects that the last step requested.
 func (h *host) settle() error {
-	// The event comes first: a program whose read ends without text asks
-	// whether it was interrupted.
+	// The event comes first: a program whose read ends without text checks whether it was
+	// interrupted.
 	for _, c := range h.console.TakeControls() {
 		if c == console.CtrlClose {
 			h.close()

@@ -4,8 +4,8 @@
 //go:build linux
 
 // Command hello is the program of the image mullion/hello, which `make build` builds for
-// examples/mixed.yaml: a web server that says where it runs and, if the variable
-// BACKEND holds a URL, adds the answer from there.
+// examples/mixed.yaml: a web server that reports where it runs and, if the variable
+// BACKEND holds a URL, adds the response from there.
 package main
 
 import (
@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// askLimit bounds a request to the back end, answerLimit what is read of its answer.
+// askLimit is the timeout of a request to the back end, answerLimit the maximum number of
+// bytes read from its response.
 const (
 	askLimit    = 5 * time.Second
 	answerLimit = 1 << 20

@@ -10,5 +10,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
 )
 
-// service is the HNS of an emulated host in whose network namespace the plugin runs: other systems have none.
+// service is the HNS of an emulated host in whose network namespace the plugin runs. Other systems don't have
+// an HNS.
 func service() hns.API { return &wire.Client{Address: wire.DefaultAddress} }

@@ -35,7 +35,7 @@ func main() {
 	if *confine {
 		err := launch.Confine(c.Args, os.Environ())
 		fmt.Fprintln(os.Stderr, "mullion-init:", err)
-		os.Exit(126) // as shells say of what cannot be executed
+		os.Exit(126) // the exit code of shells for a file that cannot be executed
 	}
 	if *prefix {
 		if err := launch.FillPrefix(c.Args); err != nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// kubectl is cmd/kubectl of k8s.io/kubernetes. Plugins and messages look at
-// os.Args, so these become kubectl's own.
+// kubectl is cmd/kubectl of k8s.io/kubernetes. Plugins and messages read os.Args, so
+// these become kubectl's own.
 func kubectl(args []string) {
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) // a wrong level is reported when the flags are parsed

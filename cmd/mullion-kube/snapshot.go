@@ -62,7 +62,7 @@ func snapshot(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 }
 
 // examine implements `mullion-kube examine DIRECTORY`, which the server runs after a
-// failed start to learn whether etcd's data are damaged.
+// failed start to check whether etcd's data are damaged.
 func examine(args []string, stderr io.Writer) int {
 	if len(args) != 1 {
 		fmt.Fprintln(stderr, "mullion: error: want the data directory of etcd")

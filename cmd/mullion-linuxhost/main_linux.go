@@ -3,8 +3,8 @@
 
 //go:build amd64
 
-// Command mullion-linuxhost runs one Linux worker: beside it, and as its process
-// 1. The cluster's supervisor starts it.
+// Command mullion-linuxhost runs one Linux worker: outside of it, and as its process 1.
+// The cluster's supervisor starts it.
 package main
 
 import (

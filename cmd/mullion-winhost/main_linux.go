@@ -3,7 +3,7 @@
 
 //go:build amd64
 
-// Command mullion-winhost runs one emulated Windows host: beside it, as its process
+// Command mullion-winhost runs one emulated Windows host: outside of it, as its process
 // 1, and as its HNS and CRI servers. The cluster's supervisor starts it.
 package main
 

@@ -17,10 +17,10 @@ import (
 // whose programs are for amd64. The manager runs on any architecture.
 func commands() []cli.Command {
 	return []cli.Command{
-		{Group: cli.Cluster, New: installcmd.New},
-		{Group: cli.Cluster, New: installcmd.NewUninstall},
-		{Group: cli.Cluster, New: managercmd.New},
-		{Group: cli.Manifest, New: lintcmd.New},
-		{Group: cli.Cluster, New: versioncmd.New},
+		{Group: cli.Change, New: installcmd.New},
+		{Group: cli.Change, New: installcmd.NewUninstall},
+		{Group: cli.Check, New: lintcmd.New},
+		{Group: cli.Check, New: versioncmd.New},
+		{Group: cli.Internal, New: managercmd.New},
 	}
 }

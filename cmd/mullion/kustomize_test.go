@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -80,7 +82,7 @@ func systems(t *testing.T, dir string) []string {
 	if err != nil {
 		t.Fatalf("kubectl kustomize %s: %v", dir, err)
 	}
-	judge := policy.New(policy.Facts{})
+	judge := rule.New(policy.Facts{})
 	var out []string
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var object map[string]any
@@ -89,7 +91,7 @@ func systems(t *testing.T, dir string) []string {
 		}
 		v := tree.Root(object)
 		line := v.Find("kind").Str() + " " + v.Find("metadata", "name").Str()
-		for _, p := range judge.Place(policy.Parse(object), policy.Facts{}) {
+		for _, p := range place.Pods(judge, policy.Parse(object), policy.Facts{}) {
 			line += fmt.Sprintf(" %q", p.OS)
 		}
 		out = append(out, line)

@@ -9,9 +9,12 @@ import (
 	"context"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mullion-k8s/mullion/internal/cli"
 )
 
 func main() {
+	cobra.EnableCommandSorting = false // the help has the order of the table: up first
 	os.Exit(cli.Run(context.Background(), cli.Stdio(), os.Args, commands()))
 }

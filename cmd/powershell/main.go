@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command powershell is powershell.exe (and, under that name, pwsh.exe) of the
-// stand-in images: an interpreter of a PowerShell subset. docs/fidelity/pwsh.md
-// lists what differs from Windows.
+// Command powershell is powershell.exe (and, under that name, pwsh.exe) of the stand-in
+// images: an interpreter of a PowerShell subset. docs/fidelity/pwsh.md lists the
+// differences from Windows.
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mullion-k8s/mullion/internal/standin/winbox"
+	"github.com/mullion-k8s/mullion/pwsh/oshost"
 )
 
 func main() {
@@ -26,7 +27,8 @@ func main() {
 	}
 	code := winbox.Run(ctx, argv, &winbox.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, System: winbox.NewSystem(), Console: term.IsTerminal(int(os.Stdin.Fd())),
+		Getenv: os.Getenv, Host: oshost.New(os.Stdin, os.Stdout, os.Stderr), System: winbox.NewSystem(),
+		Console: term.IsTerminal(int(os.Stdin.Fd())),
 	})
 	stop()
 	os.Exit(code)

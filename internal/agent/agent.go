@@ -6,8 +6,10 @@ package agent
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
@@ -18,10 +20,11 @@ import (
 
 	"github.com/containernetworking/cni/pkg/invoke"
 
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winsys/acl"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
@@ -44,7 +47,11 @@ type Options struct {
 	HNS    HNS
 	// Plugins runs CNI plugins; nil means as programs of this machine.
 	Plugins invoke.Exec
+	// Answers checks that a program of the node responds at an address; nil means over HTTP.
+	Answers func(ctx context.Context, address string) error
 	Log     *slog.Logger
+	// Statuses receives each status, a JSON document per line. It may be nil.
+	Statuses io.Writer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -58,7 +65,7 @@ type Agent struct {
 
 	node     nodeapi.Node  // last known; without a pod range before
 	queried  time.Time     // when the cluster was last queried
-	strayed  time.Time     // when pods of former ranges were last looked for
+	strayed  time.Time     // time of the last search for pods of former ranges
 	changed  chan struct{} // receives when the node is to be queried again
 	watching bool          // whether something sends to changed
 	status   Status
@@ -67,17 +74,24 @@ type Agent struct {
 	policies   *policyKeeper  // nil until it runs
 	lifted     bool           // no endpoint has ACLs of an agent that enforced policies
 	background sync.WaitGroup // of policies
-	wake       chan struct{}  // ends the wait for the next pass
+	wake       supervise.Bell // ends the wait for the next pass
 }
 
-// New returns an agent. It does nothing until Run.
+// New returns an agent. Run starts it.
 func New(o Options) *Agent {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	newReconciler := func() *reconciler { return &reconciler{scm: o.SCM, disk: o.Disk, now: o.Now} }
-	return &Agent{Options: o, kubelet: newReconciler(), flannel: newReconciler(), proxy: newReconciler(),
-		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	if o.Answers == nil {
+		o.Answers = func(ctx context.Context, address string) error {
+			return supervise.Answers("tcp", address, supervise.HTTPRequest)(ctx)
+		}
+	}
+	a := &Agent{Options: o, changed: make(chan struct{}, 1)}
+	for _, r := range []**reconciler{&a.kubelet, &a.flannel, &a.proxy} {
+		*r = &reconciler{scm: o.SCM, disk: o.Disk, now: o.Now, answers: o.Answers, wake: a.wake.Ring}
+	}
+	return a
 }
 
 // Run works until the context is cancelled. The services keep running without
@@ -92,8 +106,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.background.Wait()
 	defer a.waitForStorage()
 	a.Log.Info("agent started", logkey.Node, a.Config.Node.Name, logkey.URL, a.Config.Cluster.Server)
+	for _, r := range a.Config.Renamed {
+		a.Log.Warn("agent.json has a former name; change it before the next release", logkey.Reason, r)
+	}
 	for {
-		wait := idle
+		wait, woken := idle, a.wake.Next()
 		if !a.pass(ctx) {
 			wait = busy
 		}
@@ -102,7 +119,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			return nil
 		case <-a.changed:
 			a.watching, a.queried, a.strayed = false, time.Time{}, time.Time{}
-		case <-a.wake:
+		case <-woken:
 		case <-time.After(wait):
 		}
 	}
@@ -173,13 +190,16 @@ func (a *Agent) advance(ctx context.Context) error {
 // connect does the steps that need the cluster: the pods' network and kube-proxy.
 func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	if a.api == nil {
-		api, err := nodeapi.New(a.Config.Cluster.Server, a.Config.Node.Name, ca, a.Disk.Path(kubeletKeyPair))
+		api, err := nodeapi.New(a.Config.Cluster.Server, a.Config.Node.Name, ca, a.Disk.Path(KubeletKeyPair))
 		if err != nil {
 			return err
 		}
 		a.api = api
 	}
 	queryErr := a.queryNode(ctx)
+	if queryErr == nil {
+		queryErr = a.recordFrozen(ctx)
+	}
 	if !a.node.PodCIDR.IsValid() {
 		if queryErr != nil {
 			return queryErr
@@ -211,6 +231,21 @@ func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	var proxyErr error
 	a.status.Proxy, proxyErr = a.proxy.reconcile(proxy)
 	return errors.Join(queryErr, storageErr, flannelErr, strayErr, proxyErr)
+}
+
+// recordFrozen records an event for each restart of a program that did not respond.
+func (a *Agent) recordFrozen(ctx context.Context) error {
+	for _, r := range []*reconciler{a.kubelet, a.proxy} {
+		if r.frozen == nil || r.recorded {
+			continue
+		}
+		a.Log.Warn("program restarted", logkey.Reason, r.frozen.Message)
+		if err := a.api.Warn(ctx, r.frozen.At, nodeapi.ReasonFrozen, r.frozen.Message); err != nil {
+			return err
+		}
+		r.recorded = true
+	}
+	return nil
 }
 
 // runFlannel keeps flanneld running in the modes that have it.
@@ -268,7 +303,7 @@ func (a *Agent) queryNode(ctx context.Context) error {
 	a.status.Ready = n.Ready
 	a.watch(ctx, n.Version)
 	if !n.PodCIDR.IsValid() { // the node is away for a moment; its pods are still there
-		n.UID, n.PodCIDR, n.SecondPodCIDR = a.node.UID, a.node.PodCIDR, a.node.SecondPodCIDR
+		n.UID, n.PodCIDR, n.IPv6PodCIDR = a.node.UID, a.node.PodCIDR, a.node.IPv6PodCIDR
 	}
 	a.node = n
 	return nil
@@ -309,8 +344,8 @@ func (a *Agent) watch(ctx context.Context, version string) {
 	}()
 }
 
-// enforcePolicies starts the enforcement of NetworkPolicies once, or takes away what an
-// agent that enforced them has left.
+// enforcePolicies starts the enforcement of NetworkPolicies once, or removes the remains
+// of an agent that enforced them.
 func (a *Agent) enforcePolicies(ctx context.Context, ca []byte, podCIDRs []netip.Prefix) error {
 	if !a.Config.Network.EnforcePolicies {
 		if a.lifted {
@@ -321,7 +356,7 @@ func (a *Agent) enforcePolicies(ctx context.Context, ca []byte, podCIDRs []netip
 		return err
 	}
 	if a.policies == nil {
-		k, err := newPolicyKeeper(a.Config, ca, a.Disk.Path(kubeletKeyPair), hnsClient{a.HNS}, a.Log, a.wake)
+		k, err := newPolicyKeeper(a.Config, ca, a.Disk.Path(KubeletKeyPair), hnsClient{a.HNS}, a.Log, a.wake.Ring)
 		if err != nil {
 			return err
 		}
@@ -341,7 +376,7 @@ func (a *Agent) writeCNI(podCIDRs []netip.Prefix) error {
 	if a.policies != nil {
 		isolate, known := a.policies.state()
 		if !known && a.exists(cniConf) {
-			return nil // the file of the last time says what was known then
+			return nil // the existing file has the last known state
 		}
 		if !known {
 			return fmt.Errorf("waiting to read the cluster's NetworkPolicies: %s", a.status.NetworkPolicies)
@@ -360,7 +395,7 @@ func (a *Agent) writeCNI(podCIDRs []netip.Prefix) error {
 // Joined reports whether the kubelet has its own identity, so that the node needs
 // no token. A kubelet whose certificate has expired has lost it.
 func Joined(d Disk, now time.Time) bool {
-	path := d.Path(kubeletKeyPair)
+	path := d.Path(KubeletKeyPair)
 	pair, err := tls.LoadX509KeyPair(path, path)
 	if err != nil || !now.Before(pair.Leaf.NotAfter) {
 		return false
@@ -407,15 +442,22 @@ func (a *Agent) forgetToken() error {
 	return nil
 }
 
-// publish writes the status file. It only logs a failure: the node works without
-// the file.
+// publish writes a changed status to the file and to Statuses. It only logs a failure: the node works without them.
 func (a *Agent) publish() {
 	content, err := durable.EncodeDocument(a.status)
 	path := a.Disk.Path(StatusFile)
-	if err == nil && !same(path, content) {
+	now := time.Now() // the file system's clock, not the agent's
+	switch info, statErr := os.Stat(path); {
+	case err != nil:
+	case !same(path, content):
 		err = durable.WriteFile(path, content, 0o600)
+		if err == nil && a.Statuses != nil {
+			err = json.NewEncoder(a.Statuses).Encode(a.status)
+		}
+	case statErr == nil && now.Sub(info.ModTime()).Abs() >= heartbeat:
+		err = os.Chtimes(path, now, now)
 	}
 	if err != nil {
-		a.Log.Warn("status file not written", logkey.Error, err)
+		a.Log.Warn("status not written", logkey.Error, err)
 	}
 }

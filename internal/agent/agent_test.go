@@ -4,7 +4,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -13,9 +15,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -31,6 +35,7 @@ type rig struct {
 	agent *Agent
 	now   time.Time
 	ctx   context.Context // of passes
+	ill   atomic.Value    // the error of checks at an address, as map[string]error
 }
 
 func newRig(t *testing.T) *rig {
@@ -84,7 +89,7 @@ func testConfig() Config {
 
 // join joins the cluster as a kubelet does with a bootstrap kubeconfig.
 func (r *rig) join() error {
-	if _, err := os.Stat(r.disk.Path(kubeletKeyPair)); err == nil {
+	if _, err := os.Stat(r.disk.Path(KubeletKeyPair)); err == nil {
 		return nil
 	}
 	boot, err := os.ReadFile(r.disk.Path(bootstrapKubeconfig))
@@ -94,7 +99,7 @@ func (r *rig) join() error {
 	if !strings.Contains(string(boot), "abcdef.0123456789abcdef") {
 		return errors.New("no token in the bootstrap kubeconfig")
 	}
-	r.write(kubeletKeyPair, string(r.api.issue("system:node:node-1", r.now.Add(365*24*time.Hour))))
+	r.write(KubeletKeyPair, string(r.api.issue("system:node:node-1", r.now.Add(365*24*time.Hour))))
 	r.write(kubeletKubeconfig, "{}")
 	return nil
 }
@@ -128,6 +133,10 @@ func (r *rig) restartAgent() {
 	r.agent = New(Options{
 		Config: r.cfg, Disk: r.disk, SCM: r.scm, HNS: r.hns, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return r.now },
+		Answers: func(_ context.Context, address string) error {
+			ill, _ := r.ill.Load().(map[string]error)
+			return ill[address]
+		},
 	})
 }
 
@@ -299,9 +308,10 @@ func TestAnotherPodRangeIsSeenAtOnce(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- r.agent.Run(ctx) }()
 	r.api.setNode("10.244.9.0/24", true)
-	for !strings.Contains(r.read(cniConf), "10.244.9.0/24") && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "the new range in the CNI configuration", func() bool {
+		content, _ := os.ReadFile(r.disk.Path(cniConf)) // on Windows an error while it is replaced
+		return strings.Contains(string(content), "10.244.9.0/24")
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -333,7 +343,7 @@ func TestAnExpiredNodeJoinsAgain(t *testing.T) {
 	if r.passes(1) || !strings.Contains(r.agent.status.Message, "there is no bootstrap token") {
 		t.Errorf("message %q", r.agent.status.Message)
 	}
-	if err := os.Remove(r.disk.Path(kubeletKeyPair)); err != nil {
+	if err := os.Remove(r.disk.Path(KubeletKeyPair)); err != nil {
 		t.Fatal(err)
 	}
 	r.write(r.cfg.Cluster.TokenFile, "abcdef.0123456789abcdef")
@@ -385,5 +395,27 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("run: %v", err)
+	}
+}
+
+// TestStatuses: each status that the agent writes to its file is also printed, once.
+func TestStatuses(t *testing.T) {
+	r := newRig(t)
+	var out bytes.Buffer
+	r.agent.Statuses = &out
+	r.passes(1)
+	r.api.setNode("10.244.3.0/24", true)
+	r.passes(5)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(slices.Compact(slices.Clone(lines))) != len(lines) || len(lines) < 2 {
+		t.Errorf("printed\n%s", out.String())
+	}
+	file, err := ReadStatus(r.disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := json.Marshal(file)
+	if err != nil || string(last) != lines[len(lines)-1] {
+		t.Errorf("the file has %s, %v, and the last line is %s", last, err, lines[len(lines)-1])
 	}
 }

@@ -49,14 +49,14 @@ type hnPolicy struct {
 	Settings any    `json:"Settings"`
 }
 
-// cniPolicies returns the policies of each pod's endpoint, which are those of
-// Kubernetes' Windows documentation and of flannel's manifests. Pods speak to pods and
-// services with their own address and to the rest of the world with the node's. On an
-// L2Bridge they speak to nodes with their own address, too; an overlay's addresses mean
-// nothing to a node. Service and node addresses are routed by the virtual switch.
+// cniPolicies returns the policies of each pod's endpoint, as in Kubernetes' Windows
+// documentation and flannel's manifests. Pods connect to pods and services with their own
+// address and to the rest of the world with the node's. On an L2Bridge they connect to
+// nodes with their own address, too; an overlay's addresses are unknown to the nodes'
+// network. Service and node addresses are routed by the virtual switch.
 //
-// With two families, the policies for the second follow those for the first. Windows' OutBoundNAT is for IPv6 with a
-// flag (hnslib v0.1.2 hcn/hcnpolicy.go, NatFlagsIPv6).
+// With two families, the policies for IPv6 come after the policies for IPv4. Windows' OutBoundNAT is
+// for IPv6 with a flag (hnslib v0.1.2 hcn/hcnpolicy.go, NatFlagsIPv6).
 func cniPolicies(c Config, dual bool) []cniPolicy {
 	exceptions := []string{c.Cluster.PodCIDR.String(), c.Cluster.ServiceCIDR.String()}
 	if c.Network.Mode != VXLAN {
@@ -75,12 +75,12 @@ func cniPolicies(c Config, dual bool) []cniPolicy {
 	if c.Network.Mode != VXLAN {
 		list = append(list, route(netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen()).String()))
 	}
-	if s := c.Cluster.Second; dual {
-		second := []string{s.PodCIDR.String(), s.ServiceCIDR.String(), s.NodeCIDR.String()}
-		own := netip.PrefixFrom(c.Node.SecondAddress, c.Node.SecondAddress.BitLen())
+	if plan := c.Cluster.IPv6; dual {
+		exceptions6 := []string{plan.PodCIDR.String(), plan.ServiceCIDR.String(), plan.NodeCIDR.String()}
+		own := netip.PrefixFrom(c.Node.IPv6Address, c.Node.IPv6Address.BitLen())
 		list = append(list, cniPolicy{"EndpointPolicy",
-			hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": second, "Flags": schema.NatIPv6}}},
-			route(s.ServiceCIDR.String()), route(own.String()))
+			hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions6, "Flags": schema.NatIPv6}}},
+			route(plan.ServiceCIDR.String()), route(own.String()))
 	}
 	return list
 }
@@ -92,7 +92,8 @@ const (
 	allAddresses = "mullion-bridge"
 )
 
-// describeCNI returns the configuration for a node whose pods have an address of each range.
+// describeCNI returns the configuration for a node with the pod ranges. Each pod has an
+// address of each range.
 func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
 	plugin := oneAddress
 	if len(podCIDRs) > 1 {
@@ -115,9 +116,9 @@ func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
 type addresses struct {
 	// gateway is the network's own address in HNS.
 	gateway netip.Addr
-	// host is the node's address inside of the pods' network; win-bridge makes it
-	// every pod's default gateway (network address + 2, whatever the IPAM says:
-	// plugins v1.9.1 plugins/main/windows/win-bridge/win-bridge_windows.go).
+	// host is the node's address inside of the pods' network; win-bridge makes it every
+	// pod's default gateway (network address + 2, regardless of the IPAM: plugins v1.9.1
+	// plugins/main/windows/win-bridge/win-bridge_windows.go).
 	host netip.Addr
 	// firstPod keeps the IPAM from giving host to a pod.
 	firstPod netip.Addr

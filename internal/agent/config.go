@@ -16,8 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 )
 
 // Version is the apiVersion of agent.json.
@@ -29,19 +30,24 @@ type Config struct {
 	Node       Node    `json:"node"`
 	Cluster    Cluster `json:"cluster"`
 	Runtime    Runtime `json:"runtime,omitzero"`
+	Volumes    Volumes `json:"volumes,omitzero"`
 	Network    Network `json:"network,omitzero"`
 	Kubelet    Kubelet `json:"kubelet,omitzero"`
+	// Renamed has a warning for each setting that the file has by a former name.
+	Renamed []string `json:"-"`
 }
 
 // Node describes the node when it registers.
 type Node struct {
 	// Name of the node; empty: the computer's name in lower case.
 	Name string `json:"name,omitempty"`
-	// Address is the node's IP address. It lies on an adapter of the machine.
+	// Address is the node's IP address. It belongs to an adapter of the machine.
 	Address netip.Addr `json:"address"`
-	// SecondAddress is its IPv6 address, if the cluster has two address families.
+	// IPv6Address is its IPv6 address, if the cluster has two address families.
+	// SecondAddress is its former name.
+	IPv6Address   netip.Addr `json:"ipv6Address,omitzero"`
 	SecondAddress netip.Addr `json:"secondAddress,omitzero"`
-	// Labels the kubelet registers, beside those that Kubernetes sets itself.
+	// Labels the kubelet registers, in addition to Kubernetes' own.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints in kubectl's notation, "key=value:Effect".
 	Taints []string `json:"taints,omitempty"`
@@ -61,14 +67,16 @@ type Cluster struct {
 
 	Domain string       `json:"domain"`
 	DNS    []netip.Addr `json:"dns"`
-	// PodCIDR is the range of all pods of the cluster, ServiceCIDR that of
-	// services; NodeCIDRs are the networks of the nodes. Traffic of pods to them
-	// keeps the pod's address.
+	// PodCIDR is the range of all pods of the cluster, ServiceCIDR the range of services;
+	// NodeCIDRs are the networks of the nodes. Traffic of pods to them keeps the pod's
+	// address.
 	PodCIDR     netip.Prefix   `json:"podCIDR"`
 	ServiceCIDR netip.Prefix   `json:"serviceCIDR"`
 	NodeCIDRs   []netip.Prefix `json:"nodeCIDRs,omitempty"`
-	// Second has the same in IPv6, if the cluster has two address families.
-	Second Second `json:"second,omitzero"`
+	// IPv6 has the same in IPv6, if the cluster has two address families. Second is its
+	// former name.
+	IPv6   ipv6.Plan `json:"ipv6,omitzero"`
+	Second ipv6.Plan `json:"second,omitzero"`
 }
 
 // Runtime is the container runtime.
@@ -77,16 +85,22 @@ type Runtime struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
+// Volumes is the service that gives claims of mullion-local a size.
+type Volumes struct {
+	// Endpoint of csidriver.DisksHandler; empty: a claim may take all of the node's disk.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
 // Network is the HNS network of the pods.
 type Network struct {
-	// Mode says how pods of different nodes reach each other; empty: L2Bridge. All
-	// nodes of a cluster have the same.
+	// Mode is the kind of network between pods of different nodes; empty means L2Bridge.
+	// All nodes of a cluster have the same.
 	Mode NetworkMode `json:"mode,omitempty"`
 	// Name of the network; empty: "cbr0", the name that kube-proxy's and
 	// flannel's documentation use, or "flannel.4096" with VXLAN.
 	Name string `json:"name,omitempty"`
-	// Adapter it is bridged to; empty lets HNS choose the one that has the
-	// default route. flanneld takes the one that has the node's address.
+	// Adapter is the adapter of the bridge. If it is empty, HNS chooses the adapter with
+	// the default route, flanneld the adapter with the node's address.
 	Adapter string `json:"adapter,omitempty"`
 	// EnforcePolicies makes the agent enforce NetworkPolicies. Leave it out where
 	// something else does, as Calico or Azure's policy manager.
@@ -96,36 +110,39 @@ type Network struct {
 	DSR *bool `json:"dsr,omitempty"`
 }
 
-// Kubelet has settings of KubeletConfiguration, with its names. What is left out has
-// the kubelet's default, but EvictionHard.
+// Kubelet has settings of KubeletConfiguration, with its names. Unset fields have the
+// kubelet's defaults, except EvictionHard.
 type Kubelet struct {
 	// SystemReserved and KubeReserved keep a part of the node from its pods. They and
 	// EvictionHard make Allocatable of Capacity.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard says below what the kubelet ends pods; empty: what the kubelet has
-	// on Windows (kubernetes v1.36.3 pkg/kubelet/eviction/defaults_windows.go).
+	// EvictionHard has the thresholds below which the kubelet evicts pods. Empty means
+	// the kubelet's defaults on Windows (kubernetes v1.36.3
+	// pkg/kubelet/eviction/defaults_windows.go).
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
-	// EvictionSoft does so after the time that EvictionSoftGracePeriod has for the same
-	// resource, with pods' own grace periods.
+	// EvictionSoft has the thresholds for eviction after the time in
+	// EvictionSoftGracePeriod for the same resource, with pods' own grace periods.
 	EvictionSoft            map[string]string `json:"evictionSoft,omitempty"`
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitempty"`
-	// EvictionPressureTransitionPeriod is how long a node keeps a condition such as
-	// MemoryPressure after its cause; "" means the kubelet's default, five minutes.
+	// EvictionPressureTransitionPeriod is the time for which a node keeps a condition
+	// such as MemoryPressure after its cause; "" means the kubelet's default, five
+	// minutes.
 	EvictionPressureTransitionPeriod string `json:"evictionPressureTransitionPeriod,omitempty"`
 	// Images are removed when the disk is filled by more than the first, until it is
 	// filled by less than the second.
 	ImageGCHighThresholdPercent int `json:"imageGCHighThresholdPercent,omitempty"`
 	ImageGCLowThresholdPercent  int `json:"imageGCLowThresholdPercent,omitempty"`
-	// The size of a container's log at which it is rotated, and how many files are kept.
+	// The size of a container's log at which it is rotated, and the number of files to
+	// keep.
 	ContainerLogMaxSize  string `json:"containerLogMaxSize,omitempty"`
 	ContainerLogMaxFiles int    `json:"containerLogMaxFiles,omitempty"`
 }
 
 // Defaults of fields that may be left out.
 const (
-	// defaultEndpoint is containerd's, and what kubeadm chooses on Windows
-	// (kubernetes v1.36.3 cmd/kubeadm/app/constants/constants_windows.go).
+	// defaultEndpoint is containerd's, and kubeadm's choice on Windows (kubernetes
+	// v1.36.3 cmd/kubeadm/app/constants/constants_windows.go).
 	defaultEndpoint = "npipe:////./pipe/containerd-containerd"
 )
 
@@ -146,6 +163,7 @@ func Load(path string) (Config, error) {
 
 // complete fills in the defaults and checks the result.
 func (c *Config) complete() error {
+	c.moveIPv6()
 	if c.Node.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {
@@ -215,14 +233,16 @@ func (c Config) Validate() error {
 	want(c.Network.Adapter == "" || !c.Network.Mode.Flannel(), "network.adapter: flanneld chooses it by node.address")
 	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
 		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)
-	if err := c.validateSecond(); err != nil {
+	want(c.Volumes.Endpoint == "" || strings.HasPrefix(c.Volumes.Endpoint, "tcp://"),
+		"volumes.endpoint %q: want tcp://ADDRESS:PORT", c.Volumes.Endpoint)
+	if err := c.validateIPv6(); err != nil {
 		errs = append(errs, err)
 	}
 	errs = append(errs, c.Kubelet.validate()...)
 	return errors.Join(errs...)
 }
 
-// A kubelet refuses to start with a resource, a signal or a quantity that it does not know.
+// A kubelet refuses to start with an unknown resource, signal or quantity.
 var (
 	validQuantity = regexp.MustCompile(`^[0-9]{1,18}(\.[0-9]{1,9})?([KMGTP]i|[mkMGTP])?$`)
 	validPercent  = regexp.MustCompile(`^([0-9]{1,2}(\.[0-9]{1,9})?|100)%$`)
@@ -261,7 +281,7 @@ func (k Kubelet) validate() []error {
 	return errs
 }
 
-// validateTimes checks what the kubelet refuses to start with.
+// validateTimes rejects values with which the kubelet refuses to start.
 func (k Kubelet) validateTimes() []error {
 	var errs []error
 	for name := range k.EvictionSoft {

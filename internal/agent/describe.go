@@ -13,9 +13,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/agent/componentconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -37,9 +38,11 @@ type desired struct {
 type program struct {
 	Service scm.Service
 	Files   []file
-	// Epoch names the circumstances, apart from its files, that a program only
-	// looks at when it starts.
+	// Epoch names the circumstances, apart from its files, that a program reads only at
+	// its start.
 	Epoch string
+	// Health is the address at which the working program serves HTTP; "" if it does not serve HTTP.
+	Health string
 }
 
 // describe derives all that from the configuration, the CA certificate and
@@ -68,6 +71,7 @@ func describe(c Config, ca []byte, token string) (desired, error) {
 	d.Kubelet = program{
 		Service: service("kubelet", "Kubernetes kubelet", "Runs the pods of this node.", kubeletLog, kubeletArgv(c)),
 		Files:   []file{kubelet},
+		Health:  componentconfig.KubeletHealth,
 	}
 	return d, nil
 }
@@ -75,7 +79,7 @@ func describe(c Config, ca []byte, token string) (desired, error) {
 // nodeKubeconfig has the node's own identity: see docs/internals/agent.md, Decisions.
 func nodeKubeconfig(c Config, ca []byte) kubeconfig.Config {
 	return newKubeconfig(c.Cluster, ca, "node",
-		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair})
+		kubeconfig.Credentials{Certificate: KubeletKeyPair, Key: KubeletKeyPair})
 }
 
 // restartAfter is the delay of the service manager's failure action. It matters
@@ -89,8 +93,8 @@ func service(name, display, description, log string, argv []string) scm.Service 
 	return scm.Service{
 		Name: name, DisplayName: display, Description: description,
 		Argv: append([]string{agentExe, "service", "--log", log, "--"}, argv...),
-		// The agent, which starts with Windows, starts them: only it knows that
-		// their files are those of agent.json.
+		// The agent, which starts with Windows, starts them: only the agent makes sure
+		// that their files match agent.json.
 		Manual:       true,
 		RestartAfter: restartAfter,
 	}

@@ -6,20 +6,19 @@ package agent
 import (
 	"context"
 	"fmt"
+
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// hnsVersion is the version of HNS.
-type hnsVersion struct{ Major, Minor int }
-
-// dsr reports whether load balancers can have direct server return: Windows Server 2019
-// has it, and everything since 1903 (hnslib v0.1.2 hcn/hcnglobals.go, DSRVersion; kube-proxy asks the same and
-// ends if it is told to use what is not there).
-func (v hnsVersion) dsr() bool {
+// hasDSR reports whether load balancers can have direct server return: Windows Server 2019 has it, and everything
+// since 1903 (hnslib v0.1.2 hcn/hcnglobals.go, DSRVersion; kube-proxy makes the same check, and exits if its
+// configuration requires a missing feature).
+func hasDSR(v schema.Version) bool {
 	return v.Major == 9 && v.Minor >= 3 || v.Major == 10 && v.Minor >= 2 || v.Major > 10
 }
 
-// version asks HNS for its version.
-func (c hnsClient) version(ctx context.Context) (v hnsVersion, err error) {
+// version returns the version of HNS.
+func (c hnsClient) version(ctx context.Context) (v schema.Version, err error) {
 	if err := c.do(ctx, "GET", "/globals/version", nil, &v); err != nil {
 		return v, fmt.Errorf("ask for the version of HNS: %w", err)
 	}
@@ -37,9 +36,9 @@ func directServerReturn(ctx context.Context, h hnsClient, c Config) (bool, error
 	if err != nil {
 		return false, err
 	}
-	if c.Network.DSR != nil && !v.dsr() {
+	if c.Network.DSR != nil && !hasDSR(v) {
 		return false, fmt.Errorf("network.dsr: HNS %d.%d does not have it: install the updates of Windows, or leave "+
 			"the setting out", v.Major, v.Minor)
 	}
-	return v.dsr(), nil
+	return hasDSR(v), nil
 }

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -34,9 +34,10 @@ type fakeAPI struct {
 	mu      sync.Mutex
 	version int      // of the node
 	podCIDR string   // "" means that the node does not exist
-	second  string   // pod range of IPv6, if any
+	ipv6    string   // pod range of IPv6, if any
 	pods    string   // of the node, as items of a list
 	deleted []string // paths
+	events  []string // messages
 	uid     string
 	ready   bool
 	broken  bool
@@ -90,11 +91,11 @@ func (a *fakeAPI) setNode(podCIDR string, ready bool) {
 	a.version++
 }
 
-// setSecond gives the node a pod range of a second family.
-func (a *fakeAPI) setSecond(podCIDR string) {
+// setIPv6 gives the node a pod range of IPv6.
+func (a *fakeAPI) setIPv6(podCIDR string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.second = podCIDR
+	a.ipv6 = podCIDR
 	a.version++
 }
 
@@ -112,12 +113,19 @@ func (a *fakeAPI) deletions() []string {
 	return slices.Clone(a.deleted)
 }
 
+// warnings lists the events that were recorded.
+func (a *fakeAPI) warnings() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.events)
+}
+
 // podCIDRs is called with mu held.
 func (a *fakeAPI) podCIDRs() []string {
-	if a.second == "" {
+	if a.ipv6 == "" {
 		return []string{a.podCIDR}
 	}
-	return []string{a.podCIDR, a.second}
+	return []string{a.podCIDR, a.ipv6}
 }
 
 // setUID makes the node another object.
@@ -198,6 +206,13 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"metadata": map[string]any{"resourceVersion": strconv.Itoa(a.version)}, "items": a.nodes()})
 	case r.URL.Path == "/api/v1/pods" && r.FormValue("fieldSelector") == "spec.nodeName="+a.node:
 		answer(w, http.StatusOK, map[string]any{"items": json.RawMessage("[" + a.pods + "]")})
+	case r.Method == http.MethodPost && r.URL.Path == "/api/v1/namespaces/default/events":
+		var e struct{ Reason, Type, Message string }
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			a.t.Error(err)
+		}
+		a.events = append(a.events, e.Type+" "+e.Reason+": "+e.Message)
+		answer(w, http.StatusCreated, map[string]string{"kind": "Event"})
 	case r.Method == http.MethodDelete:
 		a.deleted = append(a.deleted, r.URL.Path)
 		answer(w, http.StatusOK, map[string]string{"kind": "Pod"})

@@ -15,8 +15,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // Flannel's values for Windows: other VNIs below 4096 and other ports end flanneld.exe
@@ -54,8 +54,8 @@ func NetConf(mode NetworkMode, network string, pods netip.Prefix) ([]byte, error
 }
 
 // describeFlannel returns flanneld as a service. flanneld has the node's identity, like kube-proxy; with
-// it, it can change the annotations of its own node only, where upstream's manifest lets each flanneld
-// change those of all nodes.
+// it, it can only change its node's annotations, while upstream's manifest lets each flanneld change the
+// annotations of all nodes.
 //
 // flanneld takes its lease when it starts, so it starts again when the node has another range, or is
 // another object with the same name.
@@ -89,8 +89,8 @@ func describeFlannel(c Config, ca []byte, n nodeapi.Node) (program, error) {
 	return p, nil
 }
 
-// flannelReady returns nil once flanneld has made the network for the node's range and has written what its CNI
-// plugin reads. Both may be there from before the node had this range.
+// flannelReady returns nil once flanneld has made the network for the node's range and has written the file
+// that its CNI plugin reads. Both may predate the node's range.
 func flannelReady(ctx context.Context, h hnsClient, c Config, d Disk, podCIDR netip.Prefix) error {
 	list, err := h.networks(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func FlannelSubnet(env []byte) netip.Prefix {
 	lines := bufio.NewScanner(bytes.NewReader(env))
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), "FLANNEL_SUBNET="); ok {
-			p, _ := netip.ParsePrefix(strings.TrimSpace(value)) // invalid means that there is none
+			p, _ := netip.ParsePrefix(strings.TrimSpace(value)) // invalid means no address
 			return p.Masked()
 		}
 	}
@@ -135,8 +135,8 @@ func FlannelSubnet(env []byte) netip.Prefix {
 }
 
 // flannelCNI is the configuration of flannel's CNI plugin (github.com/containernetworking/plugins v0.9.1,
-// plugins/meta/flannel), which adds the name, the range and the IPAM to Delegate and runs it. It knows no CNI
-// newer than 0.4.0.
+// plugins/meta/flannel), which adds the name, the range and the IPAM to Delegate and runs it. It does not
+// support CNI versions after 0.4.0.
 type flannelCNI struct {
 	CNIVersion   string          `json:"cniVersion"`
 	Name         string          `json:"name"`

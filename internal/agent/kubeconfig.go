@@ -6,7 +6,7 @@ package agent
 import (
 	"regexp"
 
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
 )
 
 // newKubeconfig returns the kubeconfig of a program of the node.

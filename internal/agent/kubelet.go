@@ -5,30 +5,16 @@ package agent
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/agent/componentconfig"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 )
 
-// kubeletConfiguration is the part of KubeletConfiguration, version
-// kubelet.config.k8s.io/v1beta1, that differs from its defaults on our nodes.
-// A test decodes it strictly with upstream's types; linking them here would
-// triple the executable.
+// kubeletConfiguration is the kubelet's configuration on Windows.
 type kubeletConfiguration struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-
-	Authentication kubeletAuthentication `json:"authentication"`
-	Authorization  kubeletAuthorization  `json:"authorization"`
-	// ReadOnlyPort 0 is the default; written because audits look for it (CIS 4.2.4).
-	ReadOnlyPort int `json:"readOnlyPort"`
-	// RotateCertificates and ServerTLSBootstrap: client and serving certificate
-	// are requested from the cluster and renewed.
-	RotateCertificates bool `json:"rotateCertificates"`
-	ServerTLSBootstrap bool `json:"serverTLSBootstrap"`
-
-	ClusterDomain string       `json:"clusterDomain"`
-	ClusterDNS    []netip.Addr `json:"clusterDNS"`
+	componentconfig.KubeletConfiguration
 	// ResolvConf must be "" on Windows, as kubeadm makes it on join
 	// (kubernetes v1.36.3 cmd/kubeadm/app/componentconfigs/kubelet_windows.go):
 	// the default names a file that no Windows has.
@@ -39,32 +25,16 @@ type kubeletConfiguration struct {
 	CgroupsPerQOS          bool     `json:"cgroupsPerQOS"`
 	EnforceNodeAllocatable []string `json:"enforceNodeAllocatable"`
 
-	ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
 	// VolumePluginDir: the default is below \usr\libexec, which does not fit
 	// Windows.
 	VolumePluginDir string `json:"volumePluginDir"`
 
 	RegisterWithTaints []taint `json:"registerWithTaints,omitempty"`
 
-	// MergeDefaultEvictionSettings keeps the defaults of what EvictionHard does not name.
+	// MergeDefaultEvictionSettings keeps the defaults of signals that EvictionHard does
+	// not name.
 	MergeDefaultEvictionSettings bool `json:"mergeDefaultEvictionSettings"`
 	Kubelet
-}
-
-type kubeletAuthentication struct {
-	Anonymous enabled `json:"anonymous"`
-	Webhook   enabled `json:"webhook"`
-	X509      struct {
-		ClientCAFile string `json:"clientCAFile"`
-	} `json:"x509"`
-}
-
-type enabled struct {
-	Enabled bool `json:"enabled"`
-}
-
-type kubeletAuthorization struct {
-	Mode string `json:"mode"`
 }
 
 type taint struct {
@@ -75,19 +45,14 @@ type taint struct {
 
 func describeKubelet(c Config) kubeletConfiguration {
 	k := kubeletConfiguration{
-		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
-		Authorization:      kubeletAuthorization{Mode: "Webhook"},
-		RotateCertificates: true, ServerTLSBootstrap: true,
-		ClusterDomain: c.Cluster.Domain, ClusterDNS: c.Cluster.DNS,
-		EnforceNodeAllocatable:   []string{},
-		ContainerRuntimeEndpoint: c.Runtime.Endpoint,
-		VolumePluginDir:          KubeletDir + `\volume-plugins`,
+		KubeletConfiguration: componentconfig.NewKubelet(c.Cluster.CAFile, c.Cluster.Domain, c.Cluster.DNS,
+			c.Runtime.Endpoint),
+		EnforceNodeAllocatable: []string{},
+		VolumePluginDir:        KubeletDir + `\volume-plugins`,
 
 		MergeDefaultEvictionSettings: true,
 		Kubelet:                      c.Kubelet,
 	}
-	k.Authentication.Webhook.Enabled = true
-	k.Authentication.X509.ClientCAFile = c.Cluster.CAFile
 	for _, t := range c.Node.Taints {
 		kv, effect, _ := strings.Cut(t, ":")
 		key, value, _ := strings.Cut(kv, "=")
@@ -111,7 +76,7 @@ func kubeletArgv(c Config) []string {
 		"--cert-dir=" + kubeletPKI,
 		"--root-dir=" + KubeletDir,
 		"--hostname-override=" + c.Node.Name,
-		"--node-ip=" + c.nodeIPs(),
+		"--node-ip=" + ipv6.Join(c.Node.Address, c.Node.IPv6Address),
 		"--v=2",
 	}
 	if len(c.Node.Labels) > 0 {

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Paths on a node. The kubelet's directories are the usual ones of Windows nodes,
-// the CNI directories those of containerd's default configuration, so that other
-// tools find them.
+// Paths on a node. The kubelet's directories are the usual ones of Windows nodes, the CNI
+// directories are from containerd's default configuration, so that other tools find them.
 const (
 	ProgramDir = `C:\Program Files\mullion`
 	StateDir   = `C:\ProgramData\mullion`
@@ -44,9 +43,9 @@ const (
 	flannelDataDir    = `C:\var\lib\cni\flannel`
 	kubeletKubeconfig = KubeletDir + `\kubeconfig`
 	kubeletPKI        = KubeletDir + `\pki`
-	// kubeletKeyPair is written and rotated by the kubelet itself
+	// KubeletKeyPair is written and rotated by the kubelet itself
 	// (k8s.io/client-go/util/certificate, NewFileStore).
-	kubeletKeyPair = kubeletPKI + `\kubelet-client-current.pem`
+	KubeletKeyPair = kubeletPKI + `\kubelet-client-current.pem`
 
 	cniBinDir  = `C:\Program Files\containerd\cni\bin`
 	cniConfDir = `C:\Program Files\containerd\cni\conf`
@@ -58,8 +57,8 @@ const (
 	flannelLog = logDir + `\flanneld\flanneld.log`
 )
 
-// Disk says where the node's C: is found. On Windows that is C: itself; tests and
-// emulated hosts have it in a directory.
+// Disk is the location of the node's C:. On Windows it is C: itself; tests and emulated
+// hosts have it in a directory.
 type Disk struct {
 	Root string // "" on Windows
 }

@@ -14,29 +14,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy/watch"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
-	"github.com/mullion-k8s/mullion/internal/netpolicy/watch"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
-// policyKeeper enforces NetworkPolicies: it keeps the ACLs of the pods' endpoints as
-// the cluster's policies say. HNS holds the ACLs, so they stay in force while the agent
+// policyKeeper enforces NetworkPolicies: it keeps the ACLs of the pods' endpoints in step
+// with the cluster's policies. HNS holds the ACLs, so they stay in force while the agent
 // or the API server is away, and over restarts of both.
 //
-// While the cluster has a policy, the CNI configuration gives each new endpoint the
-// ACLs of an isolated pod. The keeper replaces them when it learns whose endpoint it
-// is, so no packet of a new pod passes before its policies are known.
+// While the cluster has a policy, the CNI configuration gives each new endpoint the ACLs
+// of an isolated pod. The keeper replaces them when it finds the endpoint's pod, so no
+// packet of a new pod passes before its policies are known.
 type policyKeeper struct {
 	node    string
 	hns     hnsClient
 	cluster *watch.Watcher
 	log     *slog.Logger
-	// wake tells the agent that isolate has changed.
-	wake chan<- struct{}
+	// wake notifies the agent of a change of isolate.
+	wake func()
 
-	// written has what was written to each endpoint, by its ID.
+	// written has the last ACLs written to each endpoint, by its ID.
 	written map[string]string
 
 	mu      sync.Mutex
@@ -46,15 +46,15 @@ type policyKeeper struct {
 	always  []netip.Addr // guarded by mu; the node's own addresses
 }
 
-// How often the keeper compares all ACLs with what they should be without being told
-// of a change, and how soon it tries again after a failure.
+// The interval at which the keeper compares all ACLs with the desired ones even without a
+// change, and the delay of a retry after a failure.
 const (
 	policiesEvery = 30 * time.Second
 	policiesRetry = time.Second
 )
 
 func newPolicyKeeper(c Config, ca []byte, keyPair string, h hnsClient, log *slog.Logger,
-	wake chan<- struct{}) (*policyKeeper, error) {
+	wake func()) (*policyKeeper, error) {
 	transport, err := nodeapi.Transport(ca, keyPair)
 	if err != nil {
 		return nil, err
@@ -64,17 +64,17 @@ func newPolicyKeeper(c Config, ca []byte, keyPair string, h hnsClient, log *slog
 		log:     log, wake: wake, written: map[string]string{}}, nil
 }
 
-// nodeAddresses are those by which the node reaches its pods.
+// nodeAddresses returns the addresses from which the node reaches its pods.
 func nodeAddresses(c Config, podCIDRs []netip.Prefix) []netip.Addr {
 	var list []netip.Addr
 	for i, p := range podCIDRs {
 		a := addressesOf(p)
-		list = append(list, []netip.Addr{c.Node.Address, c.Node.SecondAddress}[i], a.gateway, a.host)
+		list = append(list, []netip.Addr{c.Node.Address, c.Node.IPv6Address}[i], a.gateway, a.host)
 	}
 	return list
 }
 
-// reachedFrom says which addresses of the node always reach its pods.
+// reachedFrom sets the addresses of the node that always reach its pods.
 func (k *policyKeeper) reachedFrom(node []netip.Addr) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,8 +107,8 @@ func (k *policyKeeper) run(ctx context.Context) {
 	}
 }
 
-// pass brings the endpoints of this node up to date: those whose rules have changed,
-// or all of them.
+// pass brings the endpoints of this node up to date: only the ones with changed rules, or
+// all of them.
 func (k *policyKeeper) pass(ctx context.Context, all bool) error {
 	c, ok := k.cluster.Cluster()
 	if !ok {
@@ -135,10 +135,7 @@ func (k *policyKeeper) publish(isolate bool) {
 	k.known, k.isolate = true, isolate
 	k.mu.Unlock()
 	if changed {
-		select {
-		case k.wake <- struct{}{}:
-		default: // it is awake
-		}
+		k.wake()
 	}
 }
 
@@ -220,9 +217,9 @@ func liftPolicies(ctx context.Context, h hnsClient) error {
 	return nil
 }
 
-// writeACLs makes the ACLs of an endpoint those that are wanted. It adds before it removes,
-// so that no packet finds the endpoint without rules; between the two calls the old
-// rules and the new ones are in force.
+// writeACLs replaces the ACLs of an endpoint with the desired ones. It adds before it
+// removes, so that no packet finds the endpoint without rules; between the two calls the
+// old rules and the new ones are in force.
 func writeACLs(ctx context.Context, h hnsClient, endpoint string, want []schema.ACLSetting) error {
 	have, err := h.policies(ctx, endpoint)
 	if err != nil {

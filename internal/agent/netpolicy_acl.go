@@ -12,17 +12,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
 )
 
 // aclPrefix begins the Id of each ACL that the agent writes. Azure's policy manager
-// tells its own by their Id, too (github.com/Azure/azure-container-networking
+// recognizes its own by their Id, too (github.com/Azure/azure-container-networking
 // npm/pkg/dataplane/policies, "azure-acl-").
 const aclPrefix = "mullion-"
 
-// Priorities: HNS takes the rule with the lowest number that matches, and has a
-// tie-break of its own among those of one number, so Allow and Block never share one.
+// Priorities: HNS takes the rule with the lowest number that matches, and has its own
+// tie-break among rules with the same number, so Allow and Block never share one.
 const (
 	nodePriority  = 100
 	allowPriority = 200
@@ -36,10 +36,10 @@ const aclAddresses = 2000
 // anyProtocol is HNS's number for every protocol.
 const anyProtocol = "256"
 
-// describeACLs returns the ACLs of a pod's endpoint. A direction that no policy
-// isolates has none: HNS lets everything pass then. The node, by any of its addresses,
-// and the pod itself always reach the pod and are reached: the probes come from there,
-// and the API says so (https://kubernetes.io/docs/concepts/services-networking/network-policies/).
+// describeACLs returns the ACLs of a pod's endpoint. A direction that no policy isolates has no
+// ACLs: HNS lets everything pass then. The node, by any of its addresses, and the pod itself
+// always have access to the pod and vice versa: probes come from the node, and the API
+// documents it (https://kubernetes.io/docs/concepts/services-networking/network-policies/).
 // There is no rule for SCTP, which Windows does not have.
 func describeACLs(e netpolicy.Endpoint, node []netip.Addr) []schema.ACLSetting {
 	var out []schema.ACLSetting
@@ -121,8 +121,8 @@ func joinAll(prefixes []netip.Prefix) string {
 	return strings.Join(words, ",")
 }
 
-// newACL returns an ACL whose Id follows from what it says: equal rules have equal Ids.
-// The ports are the pod's own if packets go in, else those of its peer.
+// newACL returns an ACL whose Id is derived from its content: equal rules have equal Ids.
+// The ports are the pod's own for incoming packets, else its peer's.
 func newACL(direction, action string, priority uint16, protocol, peers, ports string) schema.ACLSetting {
 	s := schema.ACLSetting{Protocols: protocol, Action: action, Direction: direction, RemoteAddresses: peers,
 		RuleType: "Switch", Priority: priority}
@@ -136,13 +136,13 @@ func newACL(direction, action string, priority uint16, protocol, peers, ports st
 	return s
 }
 
-// isolated is a pod that nothing reaches but its node: one that no policy was looked
-// up for yet.
+// isolated returns the ACLs of a pod that only its node can reach, before its policies
+// are known.
 func isolated(node []netip.Addr) []schema.ACLSetting {
 	return describeACLs(netpolicy.Endpoint{Ingress: &netpolicy.Direction{}, Egress: &netpolicy.Direction{}}, node)
 }
 
-// diffACLs compares an endpoint's policies with the wanted ACLs. It looks at ACLs with
+// diffACLs compares an endpoint's policies with the wanted ACLs. It considers ACLs with
 // our Id only; all others, and policies of other types, stay as they are.
 func diffACLs(have []schema.Policy, want []schema.ACLSetting) (add, remove []schema.Policy, err error) {
 	missing := map[string]bool{}

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 

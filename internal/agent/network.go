@@ -12,10 +12,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// ensureNetwork makes sure that the pods' network has the node's pod ranges and
-// that the node has an address in each. It returns a description of its changes, ""
-// for none. A network with another range dates from before the node was deleted
-// from the cluster and joined again: its pods are gone, so it is deleted.
+// ensureNetwork makes sure that the pods' network has the node's pod ranges and that the
+// node has an address in each. It returns a description of its changes, or "" without
+// changes. A network with another range dates from before the node was deleted from the
+// cluster and joined again: its pods are gone, so it is deleted.
 func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDRs []netip.Prefix) (did string, err error) {
 	// The endpoints of an L2Bridge share the node's network: the cluster's pod
 	// ranges are routed to the nodes.

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// NetworkMode says how pods of different nodes reach each other.
+// NetworkMode is the kind of network between pods of different nodes.
 type NetworkMode string
 
-// The modes. Those of flannel are run by the unmodified flanneld.exe.
+// The modes. The unmodified flanneld.exe runs flannel's modes.
 const (
 	// L2Bridge: the network between the nodes routes each pod range to its node.
 	L2Bridge NetworkMode = "l2bridge"
@@ -39,7 +39,7 @@ func ParseNetworkMode(s string) (NetworkMode, error) {
 	return "", fmt.Errorf("network %q: want %s", s, strings.Join(names, ", "))
 }
 
-// Explain says in half a sentence how a mode works.
+// Explain returns a short explanation of a mode.
 func (m NetworkMode) Explain() string {
 	return map[NetworkMode]string{
 		L2Bridge:    "l2bridge: the network between the nodes routes each pod range to its node",

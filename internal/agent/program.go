@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -23,7 +25,7 @@ const (
 	firstWait = time.Second
 	lastWait  = time.Minute
 	stable    = 5 * time.Minute
-	// stopLimit is how long a program may take to stop before it is killed.
+	// stopLimit is the time for a program to stop before it is killed.
 	stopLimit = 20 * time.Second
 )
 
@@ -32,12 +34,22 @@ type reconciler struct {
 	scm  scm.Manager
 	disk Disk
 	now  func() time.Time
+	// answers checks that a program responds at an address, and wake lets the agent take the result at once.
+	answers func(ctx context.Context, address string) error
+	wake    func()
 
 	started  time.Time // of the last start by this reconciler
 	wait     time.Duration
 	next     time.Time // not started again before
 	restarts int
 	stopping time.Time
+
+	health   supervise.Health
+	pid      uint32     // of the process that health is about
+	check    chan error // receives the result of the check that is being made; or is nil
+	checkAt  time.Time  // when the next one begins
+	frozen   *supervise.Freeze
+	recorded bool // an event records it
 }
 
 // reconcile declares the service, writes its files and makes sure that it runs with
@@ -70,6 +82,7 @@ func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 		if r.started.IsZero() {
 			r.started = r.now()
 		}
+		err = r.killIfFrozen(p, st.PID)
 	default:
 		r.stopping = time.Time{}
 		err = r.start(p, old, print)
@@ -133,10 +146,52 @@ func (r *reconciler) killWhenLate(name string) error {
 	return r.scm.Kill(name)
 }
 
+// killIfFrozen kills a program that has not responded for long. A request to stop would wait for it.
+func (r *reconciler) killIfFrozen(p program, pid uint32) error {
+	silent := r.observe(p, pid)
+	if silent == 0 {
+		return nil
+	}
+	message := supervise.FrozenMessage(p.Service.Name, silent)
+	r.frozen, r.recorded = &supervise.Freeze{At: r.now(), Message: message}, false
+	return errors.Join(errors.New(message), r.scm.Kill(p.Service.Name))
+}
+
+// observe checks in the background whether the program responds, one check at a time. If the program is frozen,
+// observe returns the time without a response.
+func (r *reconciler) observe(p program, pid uint32) (silent time.Duration) {
+	now := r.now()
+	if pid != r.pid {
+		r.health.Started()
+		r.pid, r.check, r.checkAt = pid, nil, now
+	}
+	select {
+	case err := <-r.check:
+		r.check = nil
+		silent = r.health.Observe(now, err)
+		wait, _ := r.health.Next(now)
+		r.checkAt = now.Add(wait)
+	default:
+	}
+	if r.check == nil && p.Health != "" && !now.Before(r.checkAt) {
+		result := make(chan error, 1)
+		r.check = result
+		_, limit := r.health.Next(now)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			defer cancel()
+			result <- r.answers(ctx, p.Health)
+			r.wake()
+		}()
+	}
+	return silent
+}
+
 func (r *reconciler) status(st scm.Status, err error) ProgramStatus {
-	s := ProgramStatus{State: st.State.String(), PID: st.PID, Restarts: r.restarts}
+	s := ProgramStatus{State: st.State.String(), PID: st.PID, Restarts: r.restarts, Frozen: r.frozen,
+		Hopeless: r.health.Hopeless()}
 	if st.State == scm.Running && !st.Alive {
-		s.State = scm.Stopped.String() // the manager does not know yet
+		s.State = scm.Stopped.String() // not registered with the manager yet
 	}
 	if err != nil {
 		s.Message = err.Error()

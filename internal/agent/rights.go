@@ -5,15 +5,15 @@ package agent
 
 import "github.com/mullion-k8s/mullion/internal/winsys/acl"
 
-// directory is one whose access control list the agent answers for.
+// directory is a directory with an access control list that the agent maintains.
 type directory struct {
 	path string
 	list acl.List
 }
 
-// directories lists those with keys, tokens, configuration that runs code, or
-// volumes of pods, in the order in which they are made. Each has its list before
-// anything is written into it.
+// directories lists the directories with keys, tokens, configuration that runs code, or
+// volumes of pods, in the order of their creation. Each gets its access list before its
+// content.
 //
 // The kubelet sets the rights of the logs of containers itself (CVE-2024-5321).
 func directories() []directory {

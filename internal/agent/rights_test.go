@@ -61,7 +61,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{startedFile, 0},
 		{KubeletDir + `\`, 0},
 		{kubeletKubeconfig, 0},
-		{kubeletKeyPair, 0},
+		{KubeletKeyPair, 0},
 		{KubeletDir + `\plugins_registry\`, 0}, // who can add a plugin is SYSTEM
 		{KubeletDir + `\device-plugins\kubelet.sock`, 0},
 		{KubeletDir + `\checkpoints\`, 0},

@@ -83,7 +83,7 @@ func reserveSourceVIP(ctx context.Context, plugins invoke.Exec, c Config, d Disk
 // sourceVIPs lists the addresses that host-local has reserved for us: files with the address as their name, that
 // contain the container and, in the next line, the interface (plugins v1.9.1,
 // plugins/ipam/host-local/backend/disk). Windows removes no file that a program has open, and host-local does not
-// say so when it cannot remove one: the address of a pod would stay reserved. So its lock is held meanwhile.
+// report a failed removal: the address of a pod would stay reserved. So its lock is held meanwhile.
 func sourceVIPs(ctx context.Context, d Disk, network string) (list []netip.Addr, err error) {
 	dir := ipamDir + `\` + network
 	if _, err := os.Stat(d.Path(dir)); errors.Is(err, fs.ErrNotExist) {
@@ -115,10 +115,12 @@ func sourceVIPs(ctx context.Context, d Disk, network string) (list []netip.Addr,
 	return list, nil
 }
 
-// lockEvery is how often a file that another process has locked is tried again.
+// lockEvery is the interval between attempts to lock a file that another process has
+// locked.
 const lockEvery = 10 * time.Millisecond
 
-// lockFile takes the lock that the CNI plugins take on a file, which it makes if there is none.
+// lockFile takes the lock that the CNI plugins take on a file, which it makes if the file does
+// not exist.
 func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	m, err := filemutex.New(path)
 	if err != nil {

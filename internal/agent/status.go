@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // Status is the status of the node, as the agent writes it to StatusFile.
@@ -18,7 +20,7 @@ type Status struct {
 	PID  int    `json:"pid"`
 	// Since is the time of the last change of Message.
 	Since time.Time `json:"since"`
-	// Message says what the node is waiting for; it is empty if the node is complete.
+	// Message is the reason why the node is incomplete, or "".
 	Message string `json:"message,omitempty"`
 
 	Joined  bool   `json:"joined"`
@@ -31,8 +33,8 @@ type Status struct {
 	Network   bool          `json:"network"` // the HNS network and the CNI configuration are there
 	Kubelet   ProgramStatus `json:"kubelet"`
 	Proxy     ProgramStatus `json:"kubeProxy"`
-	// NetworkPolicies is "enforced", or says why they are not as the cluster has them
-	// now; empty if the agent does not enforce them.
+	// NetworkPolicies is "enforced", or the reason why the rules are not up to date;
+	// empty if the agent does not enforce them.
 	NetworkPolicies string `json:"networkPolicies,omitempty"`
 	// Flannel is flanneld's, in the modes that have it.
 	Flannel *ProgramStatus `json:"flanneld,omitempty"`
@@ -44,6 +46,11 @@ type ProgramStatus struct {
 	PID      uint32 `json:"pid,omitempty"`
 	Restarts int    `json:"restarts"`
 	Message  string `json:"message,omitempty"`
+	// Frozen is the last restart because the program did not respond, since the start of the
+	// agent.
+	Frozen *supervise.Freeze `json:"frozen,omitempty"`
+	// Hopeless: several such restarts did not help.
+	Hopeless bool `json:"hopeless,omitempty"`
 }
 
 // Healthy reports whether the node is complete.
@@ -62,4 +69,25 @@ func ReadStatus(d Disk) (Status, error) {
 		return Status{}, fmt.Errorf("read agent status: %w", err)
 	}
 	return s, nil
+}
+
+// heartbeat is the interval at which the agent touches the status file. A frozen agent is noticed after two
+// intervals and a minute.
+const heartbeat = 5 * time.Second
+
+// Alive returns nil if the agent of the machine makes its passes. The error is a supervise.Permanent one if the agent
+// works, but one of its programs does not respond even after restarts.
+func Alive(d Disk, now time.Time) error {
+	info, err := os.Stat(d.Path(StatusFile))
+	if err != nil {
+		return fmt.Errorf("check agent: %w", err)
+	}
+	if age := now.Sub(info.ModTime()); age > 2*heartbeat {
+		return fmt.Errorf("check agent: its last sign of life is %s old", age.Round(time.Second))
+	}
+	s, err := ReadStatus(d)
+	if err == nil && (s.Kubelet.Hopeless || s.Proxy.Hopeless) {
+		err = supervise.Permanent(errors.New("kubelet.exe or kube-proxy.exe does not answer after several restarts"))
+	}
+	return err
 }

@@ -7,17 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/agent/csidriver"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/storage"
-	"github.com/mullion-k8s/mullion/internal/storage/driver"
 )
 
 // volumes runs the CSI driver in clusters that use it.
 type volumes struct {
-	next time.Time  // when to ask or to start again
-	done chan error // of the driver that runs; nil if none does
+	next time.Time  // time of the next check or restart
+	done chan error // of the running driver, or nil
 }
 
 // runStorage starts the CSI driver once the cluster has its CSIDriver object, and again
@@ -34,14 +35,18 @@ func (a *Agent) runStorage(ctx context.Context) error {
 		return nil
 	}
 	v.next = a.Now().Add(clusterEvery)
-	api := driver.API{Client: a.api}
+	api := csidriver.API{Client: a.api}
 	wanted, err := api.Wants(ctx)
 	if err != nil || !wanted {
 		return err
 	}
-	d := driver.New(driver.Config{
+	var disks csidriver.Disks
+	if e := a.Config.Volumes.Endpoint; e != "" {
+		disks = csidriver.Remote{Address: strings.TrimPrefix(e, "tcp://")}
+	}
+	d := csidriver.New(csidriver.Config{
 		Node: a.Config.Node.Name, Dir: a.Disk.Path(StateDir), KubeletDir: a.Disk.Path(KubeletDir), Cluster: api,
-		Log: a.Log.With(logkey.Component, storage.Driver), Now: a.Now,
+		Disks: disks, Log: a.Log.With(logkey.Component, storage.Driver), Now: a.Now,
 	})
 	v.done = make(chan error, 1)
 	go func() {

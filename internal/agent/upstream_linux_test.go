@@ -12,14 +12,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy/policytest"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
-	"github.com/mullion-k8s/mullion/internal/netpolicy/policytest"
 )
 
 // TestUpstreamTruthTablesOnTheWire judges by packets what the agent makes of policies: ACLs, which the emulated HNS of
@@ -31,7 +32,7 @@ func TestUpstreamTruthTablesOnTheWire(t *testing.T) {
 }
 
 func truthTables(t *testing.T, mode NetworkMode) {
-	lab := netlab.NewLab(t, fabric.Second{})
+	lab := netlab.NewLab(t, ipv6.Plan{})
 	hosts := [2]*policyHost{newPolicyHost(t, lab, 17763), newPolicyHost(t, lab, 26100)}
 	for i, h := range hosts {
 		h.config.Network.Mode = mode

@@ -37,7 +37,7 @@ func limitDevices(dir string, list []string) error {
 
 // loadProgram returns a file descriptor of the program.
 func loadProgram(program []instruction) (int, error) {
-	license := []byte("Apache-2.0\x00") // only some helpers, of which the program calls none, ask for the GPL
+	license := []byte("Apache-2.0\x00") // some helpers require the GPL; the program calls no helper
 	// The first fields of union bpf_attr for BPF_PROG_LOAD (linux/bpf.h); the kernel takes the rest as 0.
 	attr := struct {
 		kind, count           uint32

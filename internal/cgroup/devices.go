@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version 2 has no list of devices: the kernel asks programs that are attached to the group and to those above it, each
-// of which must agree (Documentation/admin-guide/cgroup-v2.rst, "Device controller").
+// Version 2 has no list of devices: the kernel runs programs that are attached to the group and to the groups above it,
+// each of which must agree (Documentation/admin-guide/cgroup-v2.rst, "Device controller").
 
 // instruction is one of the kernel's virtual machine, in the layout of struct bpf_insn (linux/bpf.h). Destination and
 // source share a byte, the destination in the lower half.
@@ -37,7 +37,7 @@ const (
 	exit        = 0x95 // BPF_JMP | BPF_EXIT
 )
 
-// Registers: the result, the context and what the program takes from it.
+// Registers: the result, the context and the program's copies of its fields.
 const (
 	result = iota
 	request
@@ -103,8 +103,8 @@ func deviceNumber(s string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// deviceProgram returns the program that allows what is on the list. Its context is struct bpf_cgroup_dev_ctx: type and
-// access in the two halves of a word, then the numbers. A result of 1 allows.
+// deviceProgram returns the program that allows the devices on the list. Its context is struct bpf_cgroup_dev_ctx: type
+// and access in the two halves of a word, then the numbers. A result of 1 allows.
 func deviceProgram(list []string) ([]instruction, error) {
 	load := func(to uint8, offset int16) instruction {
 		return instruction{loadWord, registers(request, to), offset, 0}
@@ -129,7 +129,7 @@ func deviceProgram(list []string) ([]instruction, error) {
 
 // check returns the part of the program that allows a request for the device, and goes on otherwise.
 func (d device) check() []instruction {
-	// Everything that is asked for must be allowed.
+	// All requested access must be allowed.
 	part := []instruction{
 		{jumpUnless, kind, 0, d.kind},
 		{moveCopy, registers(access, result), 0, 0},

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // Group is a cgroup: the directory of one path in every hierarchy. It need not
@@ -42,7 +44,7 @@ func (g Group) Path() string { return "/" + g.path }
 
 func (g Group) dir(h Hierarchy) string { return filepath.Join(g.mount, h.Dir, g.path) }
 
-// Make makes the group, and those above it, and sets its limits. A group that
+// Make makes the group, and the groups above it, and sets its limits. A group that
 // exists gets the limits.
 func (g Group) Make(l Limits) error {
 	for _, h := range g.where.List {
@@ -54,7 +56,7 @@ func (g Group) Make(l Limits) error {
 }
 
 // Allow lets the group's processes use only the listed devices, each in the words of
-// the devices controller ("c 1:3 rwm"). An empty list changes nothing.
+// the devices controller ("c 1:3 rwm"). An empty list has no effect.
 func (g Group) Allow(devices []string) error {
 	for _, h := range g.where.List {
 		if err := g.do(deviceSteps(g.where, h, g.path, devices)); err != nil {
@@ -113,19 +115,14 @@ const clearPoll = 10 * time.Millisecond
 func (g Group) Clear(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	for {
+	err := supervise.Await(ctx, nil, clearPoll, func() error {
 		g.kill()
-		err := g.Remove()
-		if err == nil {
-			g.prune()
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(clearPoll):
-		}
+		return g.Remove()
+	})
+	if err == nil {
+		g.prune()
 	}
+	return err
 }
 
 // kill sends SIGKILL to all processes in the group and in the groups below it.
@@ -253,7 +250,8 @@ func inheritFile(path string) error {
 }
 
 // enableControllers enables the group's controllers for its children (version 2).
-// It writes them one by one: the kernel accepts all controllers of a line or none.
+// It writes them one by one: the kernel rejects the whole line if it rejects one
+// controller.
 func enableControllers(dir string) error {
 	have, err := controllersOf(dir)
 	if err != nil {

@@ -76,7 +76,24 @@ func parse(mountinfo string) (Hierarchies, error) {
 	return hs, nil
 }
 
-// mountOptions are those of a version 1 hierarchy's options that name it.
+// Lacking returns the controllers that limits of pods need and the hierarchies mounted below mount do not have.
+func (hs Hierarchies) Lacking(mount string) ([]string, error) {
+	var have []string
+	for _, h := range hs.List {
+		have = append(have, strings.Split(h.Options, ",")...)
+	}
+	if hs.Unified {
+		var err error
+		if have, err = controllersOf(mount); err != nil {
+			return nil, fmt.Errorf("read controllers of cgroups: %w", err)
+		}
+	}
+	return slices.DeleteFunc([]string{"cpu", "memory", "pids"}, func(c string) bool {
+		return slices.Contains(have, c)
+	}), nil
+}
+
+// mountOptions returns the options of a version 1 hierarchy that name it.
 func mountOptions(all string) string {
 	options := slices.DeleteFunc(strings.Split(all, ","), func(o string) bool {
 		return slices.Contains([]string{"rw", "ro", "xattr", "clone_children"}, o) ||

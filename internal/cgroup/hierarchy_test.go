@@ -5,6 +5,9 @@ package cgroup
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -59,5 +62,30 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := parse("1 2 0:1 / / rw - ext4 /dev/sda rw\n"); err == nil {
 		t.Error("a machine without cgroups was accepted")
+	}
+}
+
+func TestLacking(t *testing.T) {
+	v1 := []Hierarchy{{Dir: "cpu", Options: "cpu,cpuacct"}, {Dir: "pids", Options: "pids"}, {Dir: "unified"}}
+	for name, tt := range map[string]struct {
+		hs          Hierarchies
+		controllers string // of version 2
+		want        []string
+	}{
+		"hybrid":                {hs: Hierarchies{List: v1}, want: []string{"memory"}},
+		"v2":                    {hs: Hierarchies{Unified: true}, controllers: "cpuset cpu io memory pids rdma\n"},
+		"v2 without delegation": {hs: Hierarchies{Unified: true}, want: []string{"cpu", "memory", "pids"}},
+		"v2 with a part":        {hs: Hierarchies{Unified: true}, controllers: "memory pids\n", want: []string{"cpu"}},
+	} {
+		mount := t.TempDir()
+		if err := os.WriteFile(filepath.Join(mount, "cgroup.controllers"), []byte(tt.controllers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tt.hs.Lacking(mount); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, tt.want)
+		}
+	}
+	if _, err := (Hierarchies{Unified: true}).Lacking(t.TempDir()); err == nil {
+		t.Error("no file of controllers, and no error")
 	}
 }

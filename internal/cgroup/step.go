@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Limits of everything in a group together. Zero means none.
+// Limits of everything in a group together. Zero means no limit.
 type Limits struct {
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	// MilliCPU is the most processor time: 2000 is two processors.
@@ -29,7 +29,7 @@ type op string
 
 const (
 	mkdir op = "mkdir" // makes a group, unless it exists
-	// inherit copies a setting of the parent if the group has none.
+	// inherit copies a setting of the parent if the group's is empty.
 	inherit op = "inherit"
 	// enable enables the controllers that mullion uses for the children of a
 	// version 2 group.
@@ -46,7 +46,7 @@ type step struct {
 	// optional leaves a file out that this kernel does not have.
 	optional bool
 	// needs restricts write to groups of version 2 that have this controller:
-	// those of hybrid machines usually have none.
+	// groups of hybrid machines usually have no controllers.
 	needs   string
 	devices []string // of confine
 }
@@ -69,13 +69,13 @@ func (s step) String() string {
 	return out
 }
 
-// controllers are those that containers use, as version 2 names them.
+// controllers returns the controllers that containers use, as version 2 names them.
 func controllers() []string { return []string{"cpuset", "cpu", "io", "memory", "pids"} }
 
 // cpuPeriod is the kernel's default, in microseconds.
 const cpuPeriod = 100_000
 
-// makeSteps describe how the group path and those above it are made.
+// makeSteps describe how the group path and the groups above it are made.
 func makeSteps(h Hierarchy, path string, l Limits) []step {
 	var steps []step
 	dir := h.Dir

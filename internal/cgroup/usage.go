@@ -20,7 +20,7 @@ type Usage struct {
 	MemoryBytes     uint64 // all that is charged, page cache too
 	InactiveBytes   uint64 // cache that can be dropped at once
 	ActiveFileBytes uint64 // cache of files in use; it can be dropped, too
-	LimitBytes      uint64 // zero if there is none
+	LimitBytes      uint64 // zero without a limit
 	MajorPageFaults uint64
 	PageFaults      uint64
 	Tasks           uint64
@@ -38,8 +38,8 @@ func (u Usage) WorkingSet() uint64 {
 // 2^63, version 2 as "max".
 const unlimited = 1 << 60
 
-// counter is the place of a number of a Usage: a file that holds nothing else, or
-// a line of a file ("inactive_file 4096").
+// counter is the place of a number of a Usage: a file with only this number, or a
+// line of a file ("inactive_file 4096").
 type counter struct {
 	to         *uint64
 	controller string // whose hierarchy has the file; version 2 has one
@@ -80,7 +80,7 @@ func (g Group) Usage() (Usage, error) {
 	if g.where.Unified {
 		counters = u.countersV2()
 	}
-	files := map[string]string{} // what was read
+	files := map[string]string{} // the content of files already read
 	var errs []error
 	for _, c := range counters {
 		path, err := g.file(c.controller, c.file)
@@ -102,7 +102,8 @@ func (g Group) Usage() (Usage, error) {
 	return u, errors.Join(errs...)
 }
 
-// Events counts what the limits of a group, and of the groups below it, have stopped.
+// Events counts the refusals and kills by the limits of a group and of the groups
+// below it.
 type Events struct {
 	RefusedTasks uint64 // processes and threads that were not started
 	OOMKills     uint64 // processes that were killed because there was no memory left

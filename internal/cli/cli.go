@@ -25,7 +25,7 @@ import (
 // Streams are the standard streams of one invocation.
 type Streams struct {
 	In  io.Reader
-	Out io.Writer // data: what a script reads
+	Out io.Writer // data, for scripts
 	Err io.Writer // narration: progress, warnings, errors
 }
 
@@ -35,21 +35,27 @@ func Stdio() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stde
 // Group heads a section of `mullion --help`.
 type Group string
 
-// The sections, in the order in which they are printed.
+// The sections, in the order in which they are printed: the life of a cluster.
 const (
-	Cluster  Group = "cluster"
+	Start    Group = "start"
+	Use      Group = "use"
+	Change   Group = "change"
+	Check    Group = "check"
+	End      Group = "end"
 	Node     Group = "node"
-	Manifest Group = "manifest"
-	Internal Group = "internal" // hidden: started by mullion itself
+	Internal Group = "internal" // hidden: mullion itself runs these commands
 )
 
 var titles = []struct {
 	group Group
 	title string
 }{
-	{Cluster, "Cluster commands:"},
+	{Start, "Start a cluster:"},
+	{Use, "Use a cluster:"},
+	{Change, "Change or save a cluster:"},
+	{Check, "Check clusters and manifests:"},
+	{End, "End a cluster:"},
 	{Node, "Node commands:"},
-	{Manifest, "Manifest commands:"},
 }
 
 // Command is one entry of the executable's command table.
@@ -86,7 +92,8 @@ func run(ctx context.Context, s Streams, root *cobra.Command, args []string) int
 	return int(report(s.Err, cmd, err))
 }
 
-// execute runs the command. It turns a panic into an error that asks for a bug report.
+// execute runs the command. It turns a panic into an error with the request to report a
+// bug.
 func execute(ctx context.Context, root *cobra.Command) (cmd *cobra.Command, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,6 +125,9 @@ func Root(s Streams, commands []Command) *cobra.Command {
 
 On one Linux machine "mullion up" starts upstream's control plane and emulated
 Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
+		Example: `  mullion up                               # Windows Server 2019, 2022 and 2025, and a Linux worker
+  mullion kubectl apply -f webserver.yaml  # run a Windows application
+  mullion lint deploy/                     # check manifests; needs no cluster`,
 	}
 	for _, t := range titles {
 		// Omit empty sections: on Windows there are no cluster commands.
@@ -138,13 +148,13 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 	return root
 }
 
-// complete gives a program what all programs have in common.
+// complete adds the settings that all programs share.
 func complete(root *cobra.Command, s Streams) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	strict(root)
@@ -196,10 +206,6 @@ func help(cmd *cobra.Command, args []string) error {
 
 // unknown returns the error for a word that is not a subcommand of cmd.
 func unknown(cmd *cobra.Command, word string) error {
-	err := Usagef("unknown command %q", word)
-	cmd.SuggestionsMinimumDistance = 2 // letters; cobra sets its default later than this
-	if like := cmd.SuggestionsFor(word); len(like) > 0 {
-		return WithHint(err, `did you mean "%s"?`, strings.Join(like, `" or "`))
-	}
-	return err
+	cmd.SuggestionsMinimumDistance = mostLetters // cobra sets its default later than this
+	return meant(Usagef("unknown command %q", word), `"`, cmd.SuggestionsFor(word))
 }

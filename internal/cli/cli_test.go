@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		code int
 		want []string // parts of stderr, or of stdout for success
 	}{
-		{"help", nil, nil, 0, []string{"Cluster commands:", "probe"}},
+		{"help", nil, nil, 0, []string{"Start a cluster:", "probe"}},
 		{"success", []string{"probe"}, nil, 0, nil},
 		{"plain failure", []string{"probe"}, inner, 1, []string{"mullion: error: port 6443 is in use\n"}},
 		{"hint", []string{"probe"}, cli.WithHint(inner, "stop it\nor choose another"), 1,
@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 			var out, errs bytes.Buffer
 			s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
 			code := cli.Run(context.Background(), s, append([]string{"mullion"}, tc.args...), []cli.Command{
-				{Group: cli.Cluster, New: func(cli.Streams) *cobra.Command {
+				{Group: cli.Start, New: func(cli.Streams) *cobra.Command {
 					return &cobra.Command{Use: "probe", Short: "probe", RunE: func(*cobra.Command, []string) error {
 						return tc.err
 					}}
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 func TestDefect(t *testing.T) {
 	var errs bytes.Buffer
 	code := cli.Run(context.Background(), cli.Streams{Err: &errs}, []string{"mullion", "probe"}, []cli.Command{
-		{Group: cli.Cluster, New: func(cli.Streams) *cobra.Command {
+		{Group: cli.Start, New: func(cli.Streams) *cobra.Command {
 			return &cobra.Command{Use: "probe", RunE: func(*cobra.Command, []string) error { panic("no such thing") }}
 		}}})
 	if code != int(cli.Fault) {

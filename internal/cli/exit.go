@@ -31,7 +31,7 @@ const (
 type Failure struct {
 	Code Code
 	Err  error
-	Hint string // "" if there is none; may have several lines
+	Hint string // optional; may have several lines
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
@@ -44,8 +44,7 @@ func Usagef(format string, args ...any) error {
 	return &Failure{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint adds a hint about what the user can do. It keeps the code of an inner
-// Failure.
+// WithHint adds a hint for the user. It keeps the code of an inner Failure.
 func WithHint(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -53,13 +52,13 @@ func WithHint(err error, format string, args ...any) error {
 	return &Failure{Code: codeOf(err), Err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
-// Environmentf returns an error about the machine, with a hint what to do.
+// Environmentf returns an error about the machine, with a hint for the user.
 func Environmentf(hint, format string, args ...any) error {
 	return &Failure{Code: Environment, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Silent returns an error that sets the exit code and prints nothing, for
-// commands that have printed everything already.
+// Silent returns an error that sets the exit code and has no message, for commands that
+// have already printed it.
 func Silent(code Code) error { return &Failure{Code: code} }
 
 // ExitStatus returns an error that passes on the exit status of a program.

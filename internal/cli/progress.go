@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
 
-// Rules of what users see:
+// Rules for the output:
 //   - Data goes to Streams.Out, everything else to Streams.Err.
 //   - On a terminal, unfinished lines are redrawn in place, with the elapsed
 //     time; in a pipe, each line is printed once, when it is final.
@@ -24,12 +27,12 @@ import (
 // is safe for concurrent use.
 type Progress struct {
 	w     io.Writer
-	tty   bool
+	tty   *os.File // nil if w is not a terminal
 	began time.Time
 
 	mu    sync.Mutex
 	lines []*Line // guarded by mu
-	drawn int     // guarded by mu; lines on the terminal that may be redrawn
+	drawn int     // guarded by mu; rows of the terminal that may be redrawn
 	quit  chan struct{}
 	ended sync.WaitGroup
 }
@@ -46,10 +49,8 @@ type Line struct {
 // NewProgress starts drawing on w. Close ends it.
 func NewProgress(w io.Writer) *Progress {
 	p := &Progress{w: w, began: time.Now(), quit: make(chan struct{})}
-	if f, ok := w.(*os.File); ok {
-		p.tty = term.IsTerminal(int(f.Fd()))
-	}
-	if p.tty {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.tty = f
 		p.ended.Go(p.spin)
 	}
 	return p
@@ -89,7 +90,7 @@ func (l *Line) finish(mark, text string) {
 		return
 	}
 	l.mark, l.text, l.final = mark, text, true
-	if !l.p.tty {
+	if l.p.tty == nil {
 		fmt.Fprintf(l.p.w, " %s %s\n", mark, text)
 		return
 	}
@@ -98,7 +99,7 @@ func (l *Line) finish(mark, text string) {
 
 // Close draws the lines for the last time.
 func (p *Progress) Close() {
-	if p.tty {
+	if p.tty != nil {
 		close(p.quit)
 		p.ended.Wait()
 	}
@@ -119,14 +120,21 @@ func (p *Progress) spin() {
 	}
 }
 
-// draw redraws all lines in place. Preconditions: p.mu is held.
+// draw redraws all lines in place. Once all are final they are not redrawn: the command may print something below.
+// Preconditions: p.mu is held.
 func (p *Progress) draw() {
-	if !p.tty {
+	if p.tty == nil || len(p.lines) == 0 {
 		return
 	}
-	if p.drawn > 0 {
-		fmt.Fprintf(p.w, "\x1b[%dA", p.drawn) // cursor up
+	columns, _, err := term.GetSize(int(p.tty.Fd()))
+	if err != nil {
+		columns = 0
 	}
+	var out strings.Builder // written at once, to prevent flicker
+	if p.drawn > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\r\x1b[J", p.drawn) // cursor up, erase to the end
+	}
+	p.drawn = 0
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	for _, l := range p.lines {
 		mark, elapsed := l.mark, ""
@@ -134,9 +142,22 @@ func (p *Progress) draw() {
 			mark = string(spinner[int(time.Since(p.began)/(100*time.Millisecond))%len(spinner)])
 			elapsed = "  " + l.Elapsed()
 		}
-		fmt.Fprintf(p.w, "\r\x1b[K %s %s%s\n", mark, l.text, elapsed)
+		text := " " + mark + " " + l.text + elapsed
+		fmt.Fprintln(&out, text)
+		p.drawn += rows(text, columns)
 	}
-	p.drawn = len(p.lines)
+	_, _ = io.WriteString(p.w, out.String()) // errors don't matter: the terminal is gone
+	if !slices.ContainsFunc(p.lines, func(l *Line) bool { return !l.final }) {
+		p.lines, p.drawn = nil, 0
+	}
+}
+
+// rows returns the number of rows that a line takes on a terminal with so many columns; 0 columns are unknown.
+func rows(line string, columns int) int {
+	if columns <= 0 {
+		return 1
+	}
+	return max(1, (utf8.RuneCountInString(line)+columns-1)/columns)
 }
 
 // elapsed formats a duration for people: 3.4s, 1m12s.

@@ -17,11 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// Intervals of AwaitAnswer: between two attempts, of one, and between two looks at the cluster. kube-proxy.exe
-// programs a new Service within a second of its first ready endpoint. A client that asks more often than its limit
-// (client-go: 5 requests per second) gets an error instead of a reason shortly before the end.
+// Intervals of AwaitAnswer: between two attempts, the timeout of one, and between two checks of the cluster. It polls,
+// because kube-proxy.exe cannot notify us that it has programmed a new Service, within a second of its first ready
+// endpoint. A client that sends requests more often than its limit (client-go: 5 requests per second) gets an error
+// instead of a reason shortly before the end.
 const (
 	answerInterval = 100 * time.Millisecond
 	answerTimeout  = time.Second
@@ -46,7 +49,7 @@ func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, na
 		return nil
 	}
 	lacks, looked := "no attempt has finished", time.Time{}
-	for {
+	err = supervise.Await(ctx, nil, answerInterval, func() error {
 		dialer := net.Dialer{Timeout: answerTimeout}
 		conn, err := dialer.DialContext(ctx, "tcp", u.Host)
 		if err == nil {
@@ -54,21 +57,17 @@ func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, na
 		}
 		if time.Since(looked) >= reasonInterval {
 			looked = time.Now()
-			now, err := lacking(ctx, client, service)
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
-			if err == nil {
+			if now := lacking(ctx, client, service); ctx.Err() == nil {
 				lacks = now
 				waiting(now)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("service %s/%s does not answer at %s: %s", namespace, name, address, lacks)
-		case <-time.After(answerInterval):
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("service %s/%s does not answer at %s: %s", namespace, name, address, lacks)
 	}
+	return nil
 }
 
 // isTCP reports whether the port that ServiceURL chose is one of TCP.
@@ -86,38 +85,38 @@ func isTCP(service *corev1.Service, port string) bool {
 	return true
 }
 
-// lacking says what keeps a Service from answering.
-func lacking(ctx context.Context, client kubernetes.Interface, service *corev1.Service) (string, error) {
+// lacking returns the reason why a Service doesn't respond, or why it is not known.
+func lacking(ctx context.Context, client kubernetes.Interface, service *corev1.Service) string {
 	namespace, name := service.Namespace, service.Name
 	slices, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{discoveryv1.LabelServiceName: name}.String(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("list endpoints of service %s/%s: %w", namespace, name, err)
+		return fmt.Sprintf("cannot list its endpoints: %v", err)
 	}
 	for _, s := range slices.Items {
 		for _, e := range s.Endpoints {
 			if e.Conditions.Ready != nil && *e.Conditions.Ready {
-				return "waiting for kube-proxy to open its port", nil
+				return "waiting for kube-proxy to open its port"
 			}
 		}
 	}
 	if len(service.Spec.Selector) == 0 {
-		return "no endpoint is ready, and it selects no pods", nil
+		return "no endpoint is ready, and it selects no pods"
 	}
 	selector := labels.Set(service.Spec.Selector).String()
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return "", fmt.Errorf("list pods of service %s/%s: %w", namespace, name, err)
+		return fmt.Sprintf("cannot list its pods: %v", err)
 	}
 	if len(pods.Items) == 0 {
-		return fmt.Sprintf("no pod has the labels that it selects, %s", selector), nil
+		return fmt.Sprintf("no pod has the labels that it selects, %s", selector)
 	}
 	var all []string
 	for _, p := range pods.Items {
 		all = append(all, fmt.Sprintf("%s (%s)", p.Name, condition(&p)))
 	}
-	return "waiting for pods: " + strings.Join(all, ", "), nil
+	return "waiting for pods: " + strings.Join(all, ", ")
 }
 
 // condition is the state of a pod in one word, as kubectl shows it.

@@ -20,17 +20,20 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// requestLimit bounds one request to the API server: a server that does not
-// answer must not hang `mullion status`.
+// requestLimit bounds one request to the API server: a server that does not respond must
+// not hang `mullion status`.
 const requestLimit = 5 * time.Second
 
 // Client talks to the cluster's API server as its administrator.
-func Client(l Layout) (kubernetes.Interface, error) {
+func Client(l Layout) (kubernetes.Interface, error) { return newClient(l, requestLimit) }
+
+// newClient returns a client whose requests end after the limit, which is 0 for none.
+func newClient(l Layout, limit time.Duration) (kubernetes.Interface, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	cfg.Timeout = requestLimit
+	cfg.Timeout = limit
 	cfg.QPS, cfg.Burst = 50, 100 // the default of 5 a second is for controllers, not for people
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -39,17 +42,21 @@ func Client(l Layout) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// NodeReady returns nil if the node has reported since the given time that it
-// is ready, and else why it is not. A node that was restarted still has the
-// report of its earlier life, which says nothing.
-func NodeReady(ctx context.Context, client kubernetes.Interface, name string, since time.Time) error {
+// NodeReady returns nil if the node is ready, and else why it is not.
+func NodeReady(ctx context.Context, client kubernetes.Interface, name string) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get node %s: %w", name, err)
 	}
+	return readiness(node)
+}
+
+// readySince returns nil if the node has reported since the given time that it is ready, and else
+// why it is not. A node that was restarted still has the report from before, which is stale.
+func readySince(node *corev1.Node, since time.Time) error {
 	// Times on the wire have whole seconds.
 	if t := lastReport(node); t.Before(since.Truncate(time.Second)) {
-		return fmt.Errorf("node %s has not reported yet", name)
+		return fmt.Errorf("node %s has not reported yet", node.Name)
 	}
 	return readiness(node)
 }
@@ -75,8 +82,8 @@ func readiness(node *corev1.Node) error {
 	return fmt.Errorf("node %s has not reported yet", node.Name)
 }
 
-// ServiceURL says where a Service with an address of a load balancer, or with node ports, answers from
-// this machine. It prefers the port named portName; "" takes the first.
+// ServiceURL returns the URL, for this machine, of a Service with a load balancer's address or with
+// node ports. It prefers the port named portName; "" takes the first.
 func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, name, portName string) (string, error) {
 	svc, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

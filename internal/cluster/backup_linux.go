@@ -27,9 +27,9 @@ import (
 // ErrExternal is returned, wrapped, for a cluster whose datastore is not its own.
 var ErrExternal = errors.New("only a cluster's own etcd can be backed up")
 
-// Backup is everything that Restore needs, copied beside the cluster at one
-// moment: all objects, the key material, cluster.json. The hosts are not part of
-// it; they join again after a restore.
+// Backup is a consistent copy of everything that Restore needs, outside of the cluster:
+// all objects, the key material, cluster.json. The hosts are not part of it; they join
+// again after a restore.
 type Backup struct {
 	Manifest archive.Manifest // without Files
 
@@ -38,7 +38,7 @@ type Backup struct {
 	lock    *durable.Lock
 }
 
-// TakeBackup copies what belongs to a backup of the cluster, which may run. The
+// TakeBackup copies the files for a backup of the cluster, which may be running. The
 // caller closes the result.
 func TakeBackup(ctx context.Context, l Layout, bin Binaries) (_ *Backup, err error) {
 	c, err := Load(l)
@@ -69,7 +69,7 @@ func TakeBackup(ctx context.Context, l Layout, bin Binaries) (_ *Backup, err err
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	// What a killed backup left.
+	// Remove the remains of a killed backup.
 	if err := os.RemoveAll(b.dir); err != nil {
 		return nil, fmt.Errorf("back up: %w", err)
 	}
@@ -103,7 +103,7 @@ func takeSnapshot(ctx context.Context, bin Binaries, c config.Config, dir string
 	}
 	var made config.Snapshot
 	if err := json.Unmarshal(out, &made); err != nil {
-		return config.Snapshot{}, fmt.Errorf("read what %s has reported: %w", bin.Kube(), err)
+		return config.Snapshot{}, fmt.Errorf("read the report of %s: %w", bin.Kube(), err)
 	}
 	return made, nil
 }
@@ -126,7 +126,7 @@ func runSnapshot(ctx context.Context, bin Binaries, verb string, c config.Config
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if why := lastError(bytes.NewReader(log.Bytes()), 0); why != "" {
+		if why := lastError(bytes.NewReader(log.Bytes()), 0, endLine); why != "" {
 			return nil, errors.New(why)
 		}
 		return nil, fmt.Errorf("run %s: %w: %s", bin.Kube(), err, strings.TrimSpace(log.String()))
@@ -155,7 +155,7 @@ func (b *Backup) copyFiles(l Layout, c config.Config) error {
 		return err
 	}
 	for _, k := range keys {
-		// A name with a dot first is that of a file that is being written.
+		// A leading dot marks a file that is being written.
 		if !k.Type().IsRegular() || strings.HasPrefix(k.Name(), ".") {
 			continue
 		}

@@ -11,32 +11,35 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
+	"regexp"
+	"sync/atomic"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// child runs a program with its output in the log of its name. The error says
-// what the program gave as its reason, if it did.
-func (r *run) child(ctx context.Context, p Program, pid *process) (err error) {
+// child runs a program with its output in the log of its name. The error includes the
+// reason that the program gave, if any. The process ID is stored while the program runs: the
+// readiness check must ignore the status of an earlier process, which may have been killed.
+func (r *run) child(ctx context.Context, p Program, pid *atomic.Int64) (err error) {
 	log, err := os.OpenFile(r.layout.log(p.Name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
+	defer pid.Store(0)
 	begin, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
 	err = r.spawner.Child(supervise.Command{
 		Argv: p.Argv, Env: serverEnvironment(os.Environ()), Dir: "/",
-		Stop: stopProgram, Log: log, OnStart: pid.set,
+		Stop: stopProgram, Log: log, OnStart: func(id int) { pid.Store(int64(id)) },
 	})(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
-	why := lastError(log, begin)
+	why := lastError(log, begin, endLine)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == config.ExitUnusable {
 		return supervise.Permanent(errors.New(why))
 	}
@@ -46,13 +49,16 @@ func (r *run) child(ctx context.Context, p Program, pid *process) (err error) {
 	return err
 }
 
-// logTail is how much of a log's end lastError reads, in bytes: our programs say
-// why they end in one of their last lines.
+// logTail is the size of a log's end that lastError reads, in bytes: our programs log the
+// reason for their end in one of their last lines.
 const logTail = 64 << 10
 
-// lastError returns what the last line of a program's log since begin that
-// reports an error says. "exit status 3" alone sends people to the log.
-func lastError(log io.ReadSeeker, begin int64) string {
+// endLine matches the line in which one of our programs logs the reason for its end.
+var endLine = regexp.MustCompile(`^mullion: error: (.*)`)
+
+// lastError returns the last line of a program's log since begin that matches, from
+// its first group on. "exit status 3" alone sends people to the log.
+func lastError(log io.ReadSeeker, begin int64, pattern *regexp.Regexp) string {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return ""
@@ -66,28 +72,9 @@ func lastError(log io.ReadSeeker, begin int64) string {
 	}
 	var why []byte
 	for line := range bytes.Lines(tail) {
-		if text, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("mullion: error: ")); ok {
-			why = text
+		if found := pattern.FindSubmatch(bytes.TrimSpace(line)); found != nil {
+			why = found[1]
 		}
 	}
 	return string(why)
-}
-
-// process remembers the ID of a child for the readiness check, which must ignore
-// the status of an earlier process.
-type process struct {
-	mu sync.Mutex
-	id int // guarded by mu
-}
-
-func (p *process) set(id int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.id = id
-}
-
-func (p *process) get() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.id
 }

@@ -17,7 +17,7 @@ func TestLastError(t *testing.T) {
 		{"mullion: error: cut off", "cut off"},
 		{"mullion: error: too long ago\n" + strings.Repeat("x\n", logTail), ""},
 	} {
-		if got := lastError(strings.NewReader(earlier+tc.log), int64(len(earlier))); got != tc.want {
+		if got := lastError(strings.NewReader(earlier+tc.log), int64(len(earlier)), endLine); got != tc.want {
 			t.Errorf("log %.40q: %q, want %q", tc.log, got, tc.want)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
-// A running cluster claims names on the machine, whatever its data directory: its
-// own name, which is part of the names of cgroups, and its network. A claim is a
-// lock on a file in a directory that only root can enter, so that no other user
-// can hold it. The kernel releases it with its process.
+// A running cluster claims names on the machine, across all data directories: its own
+// name, which is part of the names of cgroups, and its network. A claim is a lock on a
+// file in a directory that only root can enter, so that no other user can hold it. The
+// kernel releases it with its process.
 
 // claimDir is where the locks lie. /run belongs to root and is empty after a boot
 // (Filesystem Hierarchy Standard 3.0, section 3.15).
@@ -67,8 +67,8 @@ func (c claim) take() (release func(), err error) {
 	return l.Unlock, nil
 }
 
-// taken returns an *inUseError if a process holds the name. Who may not look learns
-// nothing and sees a free name; taking it will say why it cannot.
+// taken returns an *inUseError if a process holds the name. Without the permission to
+// check, the name looks free, and taking it fails with the reason.
 func (c claim) taken() error {
 	pid, err := durable.Holder(c.file())
 	if err != nil || pid == 0 {
@@ -77,8 +77,20 @@ func (c claim) taken() error {
 	return &inUseError{c.what, pid}
 }
 
-// makeOwn makes a directory for locks, or checks that no other user can put locks
-// into the one that exists.
+// forget removes the lock's file unless a cluster holds the name.
+func (c claim) forget() error {
+	l, err := durable.TryLock(c.file(), durable.Exclusive)
+	if _, held := errors.AsType[*durable.LockedError](err); held || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove lock: %w", err)
+	}
+	return l.Remove()
+}
+
+// makeOwn makes a directory for locks, or checks that no other user can put locks into an
+// existing directory.
 func makeOwn(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make directory for locks: %w", err)

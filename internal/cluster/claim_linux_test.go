@@ -45,6 +45,32 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// TestForgottenClaim: the lock of a purged cluster goes, one that is held stays, and a forgotten name can be taken.
+func TestForgottenClaim(t *testing.T) {
+	c := claim{filepath.Join(t.TempDir(), "claims"), "a", "take a"}
+	if err := c.forget(); err != nil {
+		t.Errorf("no cluster ever ran: %v", err)
+	}
+	release, err := c.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.forget(); err != nil || c.taken() == nil {
+		t.Errorf("forgot a name in use: %v", err)
+	}
+	release()
+	if err := c.forget(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if release, err = c.take(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+}
+
 // TestClaimDirectory: locks do not go where others could hold them.
 func TestClaimDirectory(t *testing.T) {
 	for name, set := range map[string]func(dir string) error{

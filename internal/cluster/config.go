@@ -37,37 +37,38 @@ type Config struct {
 	Name       string `json:"name"`
 	// Index distinguishes the clusters of one machine; see Network.
 	Index int `json:"index"`
-	// Windows holds the build of each emulated host, win-1 first, in a spelling
-	// that winver.Parse knows.
+	// Windows holds the build of each emulated host, win-1 first, in a spelling that
+	// winver.Parse accepts.
 	Windows []string `json:"windows"`
 	// Linux is the number of Linux workers.
 	Linux int `json:"linux,omitempty"`
-	// Size is that of each host but those in Sizes, which are by name.
+	// Size is the size of each host that is not in Sizes, a map by name.
 	Size  Size            `json:"size,omitzero"`
 	Sizes map[string]Size `json:"sizes,omitempty"`
-	// Removed names those of the hosts of Windows and Linux that were removed. The
-	// others keep their numbers, and with these their addresses.
+	// Removed names the removed Windows and Linux hosts. The others keep their numbers,
+	// and therefore their addresses.
 	Removed []string `json:"removed,omitempty"`
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
-	// (os=windows:NoSchedule); "" means none.
+	// (os=windows:NoSchedule), or "".
 	WindowsTaint string `json:"windowsTaint,omitempty"`
-	// Admission says what the webhooks do with findings in namespaces without
-	// labels for it; "" means policy.AdmissionEnforce.
+	// Admission is the webhooks' action on findings in namespaces without labels for it;
+	// "" means policy.AdmissionEnforce.
 	Admission policy.Admission `json:"admission,omitempty"`
-	// NetworkMode says how pods of different nodes reach each other; "" means L2Bridge, as
-	// in clusters that were made before there was a choice.
+	// NetworkMode is the kind of network between pods of different nodes; "" means
+	// L2Bridge, as in clusters from before this setting existed.
 	NetworkMode agent.NetworkMode `json:"network,omitempty"`
-	// IPFamily says which address families nodes, pods and Services have.
+	// IPFamily has the address families of nodes, pods and Services.
 	IPFamily ipFamily `json:"ipFamily,omitempty"`
 	// LoadBalancerPool has the addresses for Services of type LoadBalancer: a range, one of each
-	// address family separated by a comma, or noPool; "" means those of Network. See Pools.
+	// address family separated by a comma, or noPool; "" means the defaults of Network. See
+	// Pools.
 	LoadBalancerPool string `json:"loadBalancerPool,omitempty"`
 	// NoDSR: kube-proxy on Windows nodes works without direct server return.
 	NoDSR bool `json:"noDSR,omitempty"`
 	// NoWindowsLimits leaves out limits of Windows that only hinder.
 	NoWindowsLimits bool `json:"noWindowsLimits,omitempty"`
-	// NoAdmission leaves out the admission webhooks and what belongs to them: a
-	// cluster as upstream's components alone make it.
+	// NoAdmission leaves out the admission webhooks and their objects: the cluster
+	// consists of upstream's components only.
 	NoAdmission bool `json:"noAdmission,omitempty"`
 	// NoMetrics leaves out metrics-server, so that the user can deploy one.
 	NoMetrics bool `json:"noMetrics,omitempty"`
@@ -179,8 +180,8 @@ func (c Config) Network() Network { return Network{c.Index} }
 
 // Load reads cluster.json.
 func Load(l Layout) (Config, error) {
-	// The version is looked at first: a later one may have fields that this one does
-	// not know.
+	// The version is checked first: a later version may have fields that are unknown to
+	// this one.
 	made, err := durable.ReadStatus[struct {
 		APIVersion string `json:"apiVersion"`
 	}](l.config())
@@ -191,6 +192,9 @@ func Load(l Layout) (Config, error) {
 	c, err := durable.ReadDocument(l.config(), (*Config).validate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Config{}, fmt.Errorf("load cluster: %w", err)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("load cluster: %w ('mullion down --name %s --purge' removes it)", err, l.Name)
@@ -215,8 +219,8 @@ func Names(dataDir string) ([]string, error) {
 	return names, nil
 }
 
-// Admits returns what the cluster's webhooks do with findings; "" means that there
-// are none.
+// Admits returns the action of the cluster's webhooks on findings, or "" for a cluster
+// without webhooks.
 func (c Config) Admits() policy.Admission {
 	if c.NoAdmission {
 		return ""

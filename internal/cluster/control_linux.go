@@ -27,12 +27,12 @@ import (
 // Time limits for the supervisor. It stops the nodes in at most 10 s and then the
 // control plane in at most 10 s; stopLimit leaves some margin.
 const (
-	lookEvery  = 50 * time.Millisecond
+	lookEvery  = 50 * time.Millisecond // for what no other side can notify: a lock, a context
 	startLimit = 10 * time.Second
 	stopLimit  = 45 * time.Second
 )
 
-// Choose returns the Config that `mullion up` would use. It changes nothing.
+// Choose returns the Config that `mullion up` would use, without changing the cluster.
 func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
@@ -86,8 +86,8 @@ func lockMaking(l Layout) (*durable.Lock, error) {
 	return making, nil
 }
 
-// Start makes sure that the cluster's supervisor runs, and reports whether it
-// started it. It tells a running supervisor to look for new hosts.
+// Start makes sure that the cluster's supervisor runs, and reports whether it started it.
+// It makes a running supervisor check for new hosts.
 func Start(l Layout, bin Binaries) (started bool, err error) {
 	pid, err := durable.Holder(l.lock())
 	if err != nil {
@@ -95,7 +95,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	}
 	if pid != 0 {
 		if err := unix.Kill(pid, unix.SIGHUP); err != nil {
-			return false, fmt.Errorf("tell the supervisor (process %d): %w", pid, err)
+			return false, fmt.Errorf("signal the supervisor (process %d): %w", pid, err)
 		}
 		return false, nil
 	}
@@ -108,7 +108,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	cmd.Dir, cmd.Env = "/", serverEnvironment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal
-	// Nor may it keep what a shell has passed on, such as the lock of flock(1). Files
+	// Nor may it keep files inherited from a shell, such as the lock of flock(1). Files
 	// that this process has opened are closed anyway.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return false, fmt.Errorf("start supervisor: %w", err)
@@ -116,20 +116,24 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("start supervisor: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for deadline := time.After(startLimit); ; {
-		if pid, err := durable.Holder(l.lock()); err != nil || pid == cmd.Process.Pid {
-			return true, err
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startLimit,
+		fmt.Errorf("it is not running after %s", startLimit))
+	defer cancel()
+	ctx, exited := context.WithCancelCause(ctx)
+	go func() {
+		_ = cmd.Wait() // the log has the reason
+		exited(errors.New("it exited immediately"))
+	}()
+	if supervise.Await(ctx, nil, lookEvery, func() error {
+		pid, err := durable.Holder(l.lock())
+		if err == nil && pid != cmd.Process.Pid {
+			err = errors.New("it has no lock")
 		}
-		select {
-		case <-ended: //nolint:errcheck // the log says why
-			return true, fmt.Errorf("start supervisor: it exited immediately: %s", lastLine(l.log("supervisor")))
-		case <-deadline:
-			return true, fmt.Errorf("start supervisor: it is not running after %s", startLimit)
-		case <-time.After(lookEvery):
-		}
+		return err
+	}) != nil {
+		return true, fmt.Errorf("start supervisor: %w: %s", context.Cause(ctx), lastLine(l.log("supervisor")))
 	}
+	return true, nil
 }
 
 // Stop stops the supervisor and with it the whole cluster, and waits until it has
@@ -171,7 +175,7 @@ func Stop(ctx context.Context, l Layout) error {
 	}
 }
 
-// FailedError is returned for a component that cannot run, whatever is tried.
+// FailedError is returned for a component that cannot run, even after retries.
 type FailedError struct {
 	Component string
 	Reason    string
@@ -184,40 +188,27 @@ func (e *FailedError) Error() string { return e.Component + " cannot run: " + e.
 // has failed for good.
 func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) error {
 	seen := map[string]supervise.Status{}
-	for {
-		st, running, err := ReadState(l)
-		if err != nil {
-			return err
-		}
-		if !running {
-			return fmt.Errorf("the cluster's supervisor exited: %s", lastLine(l.log("supervisor")))
-		}
+	err := follow(ctx, l, func(st State) (bool, error) {
 		for _, c := range st.Components {
 			if seen[c.Name] != c {
 				seen[c.Name] = c
 				f(c)
 			}
 			if c.State == supervise.Failed {
-				return &FailedError{Component: c.Name, Reason: c.Message}
+				return false, &FailedError{Component: c.Name, Reason: c.Message}
 			}
 		}
-		if allReady(want, seen) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			missing := append(causes(want, seen), unready(want, seen))
-			return fmt.Errorf("%w: %s", context.Cause(ctx), strings.Join(missing, ", "))
-		case <-time.After(lookEvery):
-		}
+		return unready(want, seen) == "", nil
+	})
+	if err != nil && ctx.Err() != nil {
+		missing := append(causes(want, seen), unready(want, seen))
+		return fmt.Errorf("%w: %s", context.Cause(ctx), strings.Join(missing, ", "))
 	}
+	return err
 }
 
-func allReady(want []Row, seen map[string]supervise.Status) bool {
-	return unready(want, seen) == ""
-}
-
-// causes names what has no row and fails, because rows may wait for it: "network (restarting: …)".
+// causes names the failing components without a row, because rows may wait for them: "network
+// (restarting: …)".
 func causes(want []Row, seen map[string]supervise.Status) []string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
@@ -238,7 +229,7 @@ func describe(st supervise.Status) string {
 	return fmt.Sprintf("%s (%s: %s)", st.Name, st.State, st.Message)
 }
 
-// unready names what is missing: "win-1 (starting: …), win-2 (waiting)".
+// unready names the rows that are not ready: "win-1 (starting: …), win-2 (waiting)".
 func unready(want []Row, seen map[string]supervise.Status) string {
 	var parts []string
 	for _, r := range want {

@@ -25,8 +25,8 @@ const (
 // maxDocument bounds the file, in bytes.
 const maxDocument = 1 << 20
 
-// Document is the file for `mullion up --config`: what the flags say that describe a
-// cluster. Those that say where it lies and how long to wait are not in it.
+// Document is the file for `mullion up --config`: the values of the flags that describe a
+// cluster. The flags for its location and for the timeout have no field in it.
 type Document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -106,7 +106,7 @@ func onlyDocument(data []byte) ([]byte, error) {
 		}
 		text, err := yaml.YAMLToJSONStrict(doc)
 		if err != nil {
-			// The library's own prefix says nothing to people.
+			// The library's own prefix is meaningless to users.
 			return nil, errors.New(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 		}
 		if bytes.Equal(text, []byte("null")) {

@@ -69,7 +69,7 @@ func TestReadDocument(t *testing.T) {
 		documentHead + "windows: [xp]":                      `windows: parse Windows build "xp": unknown`,
 		documentHead + "windows: [[2019]]":                  "want a name or a number",
 		documentHead + "sizes: {win-1: {memory: '2'}}":      "sizes.win-1.memory: 2 is too little",
-		documentHead + "sizes: {win-1: {disk: 2Gi}}":        `unknown field "sizes.win-1.disk"`,
+		documentHead + "sizes: {win-1: {discs: 2Gi}}":       `unknown field "sizes.win-1.discs"`,
 		documentHead + "name: ../x":                         "cluster name",
 		documentHead + "network: ipvlan":                    `network: network "ipvlan": want`,
 		documentHead + "windowsTaint: os":                   "windowsTaint: taint",

@@ -27,9 +27,9 @@ var keptVariables = map[string]bool{
 	"GOCOVERDIR":  true,
 }
 
-// serverEnvironment returns the variables that a cluster's processes keep. They
-// run for days, and everything else is none of theirs: credentials of the shell
-// that started them, for example, which processes that read their memory would see.
+// serverEnvironment returns the variables that a cluster's processes keep. They run for
+// days, and don't need the other variables, such as credentials of the shell that started
+// them, which processes that read their memory would see.
 func serverEnvironment(environ []string) []string {
 	var kept []string
 	for _, e := range environ {

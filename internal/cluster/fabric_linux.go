@@ -21,14 +21,15 @@ func (r *run) makeFabric(ctx context.Context, p Plan) error {
 	return inUse(f.Apply(ctx))
 }
 
-// inUse says what to do about addresses that the machine uses for something else. Another
-// attempt would find the same.
+// inUse adds a hint to the error about addresses that the machine uses for something
+// else. A retry would fail, too.
 func inUse(err error) error {
 	if _, ok := errors.AsType[*fabric.InUseError](err); !ok {
 		return err
 	}
-	return supervise.Permanent(fmt.Errorf("%w; free it ('mullion down --name NAME' removes what a cluster has "+
-		"left), or make this cluster again with other addresses ('mullion down --purge', then 'mullion up')", err))
+	return supervise.Permanent(fmt.Errorf("%w; free it ('mullion down --name NAME' removes the remains "+
+		"of a cluster), or make this cluster again with other addresses ('mullion down --purge', then 'mullion "+
+		"up')", err))
 }
 
 // freeAddresses returns an error if a new cluster cannot have the addresses of its index: another
@@ -57,10 +58,10 @@ func removeFabric(ctx context.Context, l Layout, c Config) error {
 	return f.Delete(ctx)
 }
 
-// Clean removes what a supervisor that was killed left on the machine. The
-// cluster must not run. A cluster that was never made has left nothing. If its
-// description cannot be read, what needs no description is still removed; the
-// network goes when Purge takes its namespace away.
+// Clean removes the remains of a killed supervisor from the machine. The cluster must not
+// run. A cluster that never existed has no remains. If the cluster's description cannot
+// be read, Clean removes the parts that don't need it; the network goes when Purge takes
+// its namespace away.
 func Clean(ctx context.Context, l Layout) error {
 	c, err := Load(l)
 	switch {

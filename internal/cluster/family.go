@@ -7,9 +7,10 @@ import (
 	"fmt"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 )
 
-// ipFamily says which address families a cluster has; "" means IPv4.
+// ipFamily has the address families of a cluster; "" means IPv4.
 type ipFamily string
 
 // dualStack: nodes, pods and Services have addresses of IPv4 and of IPv6.
@@ -18,7 +19,7 @@ const dualStack ipFamily = "dual"
 // singleStack is the word for "" in a Choice.
 const singleStack = "ipv4"
 
-// parseFamily reads what a Choice says.
+// parseFamily parses the field of a Choice.
 func parseFamily(s string) (ipFamily, error) {
 	switch s {
 	case "", singleStack:
@@ -40,11 +41,19 @@ func (c Config) Families() string {
 // dual reports whether the cluster has two address families.
 func (c Config) dual() bool { return c.IPFamily == dualStack }
 
+// ipv6 returns the cluster's IPv6 plan, the zero value if it has IPv4 only.
+func (c Config) ipv6() ipv6.Plan {
+	if !c.dual() {
+		return ipv6.Plan{}
+	}
+	return c.Network().ipv6()
+}
+
 // checkFamily returns an error if the cluster cannot have its address families.
 //
 // kube-proxy keeps to one family in an overlay of Windows (kubernetes v1.36.3 pkg/proxy/winkernel/supported.go,
-// DualStackCompatible: "Winoverlay does not support dual-stack, falling back to single-stack").
-// flanneld is told of IPv4 only.
+// DualStackCompatible: "Winoverlay does not support dual-stack, falling back to single-stack"). flanneld's
+// configuration is for IPv4 only.
 func (c Config) checkFamily() error {
 	switch {
 	case c.IPFamily != "" && c.IPFamily != dualStack:

@@ -46,11 +46,11 @@ func (c Config) LinuxHosts() []string {
 	return names
 }
 
-// Hosts returns the names of all hosts, those of Windows first.
+// Hosts returns the names of all hosts, Windows hosts first.
 func (c Config) Hosts() []string { return slices.Concat(c.WindowsHosts(), c.LinuxHosts()) }
 
-// inOrder maps the names that the hosts would have in a new cluster like this one to those that they have: removed
-// hosts leave no gaps there.
+// inOrder maps the hosts' names in a new cluster like this one, which has no gaps from removed hosts, to their
+// present names.
 func (c Config) inOrder() map[string]string {
 	out := map[string]string{}
 	for i, name := range c.WindowsHosts() {
@@ -65,7 +65,7 @@ func (c Config) inOrder() map[string]string {
 // Build returns the build of a Windows host.
 func (c Config) Build(name string) (winver.Build, error) { return winver.Parse(c.build(name)) }
 
-// build returns that of a Windows host, as the user spelled it.
+// build returns the build of a Windows host, as the user spelled it.
 func (c Config) build(name string) string {
 	for i, b := range c.Windows {
 		if nodeName(i) == name {
@@ -75,9 +75,9 @@ func (c Config) build(name string) string {
 	return ""
 }
 
-// addWindows adds a Windows host with the smallest number that no host has, and
-// returns its name. kept, if not nil, reports names that must not be given to another
-// host: of removed hosts whose data still exists.
+// addWindows adds a Windows host with the smallest number that no host has, and returns
+// its name. kept, if not nil, reports whether a name must not be given to another host:
+// the name of a removed host whose data still exists.
 func (c *Config) addWindows(build string, kept func(name string) bool) string {
 	for i := range c.Windows {
 		if name := nodeName(i); !c.has(name) && (kept == nil || !kept(name)) {

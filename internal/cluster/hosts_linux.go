@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,9 +23,9 @@ import (
 // ErrDown is returned if the cluster's supervisor does not run.
 var ErrDown = errors.New("the cluster does not run")
 
-// AddHost adds a host to a cluster's configuration: a Windows host of a build or, if
-// that is "", a Linux worker. It gets the smallest number that no host has and whose
-// data does not exist. What size does not say is as for the other hosts. Start makes a running supervisor look.
+// AddHost adds a host to a cluster's configuration: a Windows host of a build or, if that is "", a Linux
+// worker. It gets the smallest number that no host has and whose data does not exist. Unset fields of size are
+// as for the other hosts. Start makes a running supervisor check for it.
 func AddHost(l Layout, build string, size Size) (name string, c Config, err error) {
 	err = change(l, func(changed *Config) error {
 		kept := func(name string) bool {
@@ -72,21 +73,14 @@ func RemoveHost(ctx context.Context, l Layout, bin Binaries, name string) error 
 	if _, err := Start(l, bin); err != nil {
 		return err
 	}
-	for {
-		st, running, err := ReadState(l)
-		if err != nil {
-			return err
-		}
+	err = follow(ctx, l, func(st State) (bool, error) {
 		gone := !slices.ContainsFunc(st.Components, func(c supervise.Status) bool { return c.Name == name })
-		if !running || gone && len(st.Components) > 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("end host %s: %w", name, context.Cause(ctx))
-		case <-time.After(lookEvery):
-		}
+		return gone && len(st.Components) > 0, nil
+	})
+	if err != nil && !errors.Is(err, errEnded) {
+		return fmt.Errorf("end host %s: %w", name, err)
 	}
+	return nil
 }
 
 // change changes cluster.json while no other command does.
@@ -141,51 +135,48 @@ func hostLock(l Layout, name string) string { return l.Node(name) + "/lock" }
 // RebootHost shuts a running host down; the supervisor boots it again. It returns
 // when the supervisor has seen its end.
 func RebootHost(ctx context.Context, l Layout, name string) error {
-	before, err := component(l, name)
-	if err != nil {
-		return err
+	restarts := -1 // before
+	err := follow(ctx, l, func(st State) (bool, error) {
+		i := slices.IndexFunc(st.Components, func(c supervise.Status) bool { return c.Name == name })
+		if i < 0 {
+			return false, fmt.Errorf("host %s is not running yet", name)
+		}
+		if restarts < 0 {
+			restarts = st.Components[i].Restarts
+			return false, endHost(l, name)
+		}
+		return st.Components[i].Restarts > restarts, nil
+	})
+	if errors.Is(err, errEnded) && restarts < 0 {
+		return ErrDown
 	}
+	if err != nil {
+		return fmt.Errorf("reboot %s: %w", name, err)
+	}
+	return nil
+}
+
+// endHost sends the signal that shuts a host down.
+func endHost(l Layout, name string) error {
 	pid, err := durable.Holder(hostLock(l, name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if pid == 0 {
-		return fmt.Errorf("reboot %s: %w", name, host.ErrDown)
+		return host.ErrDown
 	}
 	if err := unix.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("reboot %s: %w", name, err)
+		return fmt.Errorf("signal process %d: %w", pid, err)
 	}
-	for {
-		now, err := component(l, name)
-		if err != nil {
-			return err
-		}
-		if now.Restarts > before.Restarts {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("reboot %s: %w", name, context.Cause(ctx))
-		case <-time.After(lookEvery):
-		}
-	}
+	return nil
 }
 
-// component returns the state of a host.
-func component(l Layout, name string) (supervise.Status, error) {
-	st, running, err := ReadState(l)
-	if err != nil {
-		return supervise.Status{}, err
-	}
-	if !running {
-		return supervise.Status{}, ErrDown
-	}
-	for _, c := range st.Components {
-		if c.Name == name {
-			return c, nil
-		}
-	}
-	return supervise.Status{}, fmt.Errorf("host %s is not running yet", name)
+// Freezes lists the programs of a running host that were restarted because they did not
+// respond.
+func Freezes(l Layout, name string) []supervise.Freeze {
+	// A host without a status has had no restarts yet.
+	s, _ := host.ReadStatus(l.nodeStatus(name))
+	return s.Freezes()
 }
 
 // ExecArgv returns the command line that runs a program on a running host.
@@ -198,4 +189,14 @@ func ExecArgv(l Layout, c Config, bin Binaries, name string, args []string) ([]s
 		program = bin.linuxhost()
 	}
 	return append([]string{program, "exec", "--config", l.nodeConfig(name), "--"}, args...), nil
+}
+
+// WindowsLogs returns a running Windows host's C:\var\log, where each program of the agent has a
+// directory, as the machine sees it. It is on the host's disk, which only a running host has.
+func WindowsLogs(l Layout, node string) (dir string, err error) {
+	pid, err := host.RunningInit(l.Node(node), l.nodeStatus(node))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join("/proc", strconv.Itoa(pid), "root/prefix/drive_c/var/log"), nil
 }

@@ -10,8 +10,8 @@ import (
 // DefaultDataDir holds everything that mullion keeps on a machine.
 const DefaultDataDir = "/var/lib/mullion"
 
-// Layout knows where things lie in the data directory. The directory is 0700:
-// it holds private keys, secrets of pods, and the file systems of the nodes.
+// Layout has the paths in the data directory. The directory is 0700: it holds private
+// keys, secrets of pods, and the file systems of the nodes.
 type Layout struct {
 	DataDir string
 	Name    string // of the cluster
@@ -37,8 +37,8 @@ func (l Layout) Kubeconfig() string { return filepath.Join(l.Dir(), "admin.kubec
 // to which the cluster's context was added.
 func (l Layout) UserKubeconfig() string { return filepath.Join(l.Dir(), "user-kubeconfig.json") }
 
-// run holds what describes running processes: status, locks, sockets. It
-// means nothing after the machine was restarted.
+// run holds the state of running processes: status, locks, sockets. It is meaningless
+// after a restart of the machine.
 func (l Layout) run() string { return filepath.Join(l.Dir(), "run") }
 
 // Logs holds one file per component.
@@ -50,23 +50,15 @@ func (l Layout) log(component string) string { return filepath.Join(l.Logs(), co
 // Node returns the directory of one emulated host.
 func (l Layout) Node(name string) string { return filepath.Join(l.Dir(), "nodes", name) }
 
-// WindowsLogs returns a Windows host's C:\var\log, where each program of the agent has a directory.
-func (l Layout) WindowsLogs(node string) string {
-	return filepath.Join(l.Node(node), "prefix", "upper", "drive_c", "var", "log")
-}
-
 // lock is held by the supervisor for as long as it runs.
 func (l Layout) lock() string { return filepath.Join(l.run(), "supervisor.lock") }
 
-// backup holds the copies of a backup that is being made; its lock is beside it.
+// backup holds the copies of a backup that is being made; its lock is next to it.
 func (l Layout) backup() string { return filepath.Join(l.run(), "backup") }
 
-// staging is where a cluster is put together that is being restored, outside of
-// clusters: what is in it is not a cluster yet.
+// staging is the directory of a cluster that is being restored. It is outside of
+// clusters, because its content isn't a cluster yet.
 func (l Layout) staging() string { return filepath.Join(l.DataDir, ".restore") }
-
-// status returns the file that the supervisor writes at each change.
-func (l Layout) status() string { return filepath.Join(l.run(), "status.json") }
 
 // serverConfig returns the control plane's configuration.
 func (l Layout) serverConfig() string { return filepath.Join(l.run(), "server-config.json") }

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/mullion-k8s/mullion/internal/host"
-	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
-// maxIndex bounds how many clusters a machine can hold side by side: the pod
-// networks count down from 10.244 and the service networks up from 10.96, and
-// the two must stay well apart.
+// maxIndex bounds the number of clusters on a machine: the pod networks count down from
+// 10.244 and the service networks up from 10.96, and the two must stay well apart.
 const maxIndex = 40
 
 // maxNodes bounds the hosts of each system in a cluster: their addresses begin at
@@ -43,23 +41,20 @@ func (n Network) services() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
 }
 
-// second has the ranges of the second address family, unique local ones (RFC 4193) that are spelled like those of IPv4:
-// fd00:10:89:INDEX::/64, fd00:10:(244-INDEX)::/48, fd00:10:(96+INDEX)::/112 and, the default pool for load balancers,
-// fd00:10:90:INDEX::/112. The controller manager gives each node a /64 of the pods'.
-func (n Network) second() fabric.Second {
-	return fabric.Second{
-		NodeNet:    netip.PrefixFrom(local(89, n.Index, 0), 64),
-		PodNet:     netip.PrefixFrom(local(244-n.Index, 0, 0), 48),
-		ServiceNet: netip.PrefixFrom(local(96+n.Index, 0, 0), 112),
-		Pool:       netip.PrefixFrom(local(90, n.Index, 0), 112),
+// ipv6 is the plan of a cluster that has IPv6, too: unique local ranges (RFC 4193) that resemble the IPv4 ranges,
+// fd00:10:89:INDEX::/64, fd00:10:(244-INDEX)::/48 and fd00:10:(96+INDEX)::/112. The controller manager gives each node
+// a /64 of the pods'.
+func (n Network) ipv6() ipv6.Plan {
+	return ipv6.Plan{
+		NodeCIDR:    netip.PrefixFrom(local(89, n.Index, 0), 64),
+		PodCIDR:     netip.PrefixFrom(local(244-n.Index, 0, 0), 48),
+		ServiceCIDR: netip.PrefixFrom(local(96+n.Index, 0, 0), 112),
 	}
 }
 
-// secondOf returns what a host has of the second family. Its address ends with the last number of that of IPv4.
-func (n Network) secondOf(first netip.Addr) host.Second {
-	s := n.second()
-	own := local(89, n.Index, int(first.As4()[3]))
-	return host.Second{Address: netip.PrefixFrom(own, s.NodeNet.Bits()), PodCIDR: s.PodNet, ServiceCIDR: s.ServiceNet}
+// ipv6Of returns a host's IPv6 address. It ends with the last number of its IPv4 address.
+func (n Network) ipv6Of(v4 netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(local(89, n.Index, int(v4.As4()[3])), n.ipv6().NodeCIDR.Bits())
 }
 
 // local returns fd00:10:NET:SUBNET::HOST, with decimal numbers for digits.
@@ -72,6 +67,9 @@ func (n Network) loadBalancers() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, byte(n.Index), 0}), 24)
 }
 
+// loadBalancers6 is the default pool of IPv6, fd00:10:90:INDEX::/112.
+func (n Network) loadBalancers6() netip.Prefix { return netip.PrefixFrom(local(90, n.Index, 0), 112) }
+
 // machine returns the machine's own address in the hosts' network; the API server
 // and the cluster's DNS server listen there.
 func (n Network) machine() netip.Addr { return nth(n.nodes(), 1) }
@@ -82,8 +80,8 @@ func (n Network) router() netip.Addr { return nth(n.nodes(), 254) }
 // node returns the address of the i-th Windows host, counted from 0.
 func (n Network) node(i int) netip.Addr { return nth(n.nodes(), 10+i) }
 
-// linux returns the address of the i-th Linux worker, counted from 0: behind those of
-// all Windows hosts, to which hosts can be added.
+// linux returns the address of the i-th Linux worker, counted from 0: after the addresses
+// of all Windows hosts, so that Windows hosts can be added.
 func (n Network) linux(i int) netip.Addr { return nth(n.nodes(), 10+maxNodes+i) }
 
 // firstUID is the first user ID for pods. No distribution gives out the range from here to
@@ -101,11 +99,11 @@ func (n Network) dns() netip.Addr { return nth(n.services(), 10) }
 // port returns the API server's port on loopback and on Machine.
 func (n Network) port() uint16 { return uint16(6443 + n.Index) }
 
-// admissionPort is that of the admission webhooks, on loopback.
+// admissionPort is the port of the admission webhooks, on loopback.
 func (n Network) admissionPort() uint16 { return uint16(9443 + n.Index) }
 
-// metricsPort is that of the metrics API, at Network.Machine; upstream's image had it before
-// it took the kubelet's, which a node on this machine may use.
+// metricsPort is the port of the metrics API, at Network.Machine; upstream's image had it
+// before it took the kubelet's, which a node on this machine may use.
 const metricsPort = 4443
 
 // APIServer returns the URL that the hosts use.

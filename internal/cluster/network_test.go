@@ -7,17 +7,15 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/linuxhost"
-	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
-	"github.com/mullion-k8s/mullion/internal/winhost"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 )
 
-// TestSecondFamily plans every cluster that a machine can hold with two address families: no range is another's.
-func TestSecondFamily(t *testing.T) {
+// TestIPv6 plans every cluster that a machine can hold with two address families: no range is another's.
+func TestIPv6(t *testing.T) {
 	var taken []netip.Prefix
 	for index := range maxIndex + 1 {
-		s := Network{index}.second()
-		for _, r := range []netip.Prefix{s.NodeNet, s.PodNet, s.ServiceNet, s.Pool} {
+		n, plan := Network{index}, Network{index}.ipv6()
+		for _, r := range []netip.Prefix{plan.NodeCIDR, plan.PodCIDR, plan.ServiceCIDR, n.loadBalancers6()} {
 			for _, other := range taken {
 				if r.Overlaps(other) {
 					t.Errorf("cluster %d: %s overlaps %s", index, r, other)
@@ -26,14 +24,14 @@ func TestSecondFamily(t *testing.T) {
 			taken = append(taken, r)
 		}
 	}
-	want := fabric.Second{
-		NodeNet:    netip.MustParsePrefix("fd00:10:89:3::/64"),
-		PodNet:     netip.MustParsePrefix("fd00:10:241::/48"),
-		ServiceNet: netip.MustParsePrefix("fd00:10:99::/112"),
-		Pool:       netip.MustParsePrefix("fd00:10:90:3::/112"),
+	want := ipv6.Plan{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89:3::/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:241::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:99::/112"),
 	}
-	if got := (Network{3}).second(); got != want {
-		t.Errorf("cluster 3: %v, want %v", got, want)
+	if got, pool := (Network{3}).ipv6(), (Network{3}).loadBalancers6(); got != want ||
+		pool.String() != "fd00:10:90:3::/112" {
+		t.Errorf("cluster 3: %v, want %v; pool %s", got, want, pool)
 	}
 }
 
@@ -48,10 +46,8 @@ func TestDescribeTwoFamilies(t *testing.T) {
 	if err := p.Server.Validate(); err != nil {
 		t.Errorf("server: %v", err)
 	}
-	second := c.Network().second()
-	if s := p.Server.Second; s.PodCIDR != second.PodNet || s.ServiceCIDR != second.ServiceNet ||
-		s.NodeCIDR != second.NodeNet || p.Fabric.Second != second {
-		t.Errorf("server %v, fabric %v, want %v", s, p.Fabric.Second, second)
+	if p.Server.IPv6 != c.Network().ipv6() || p.Fabric.IPv6 != c.Network().ipv6() {
+		t.Errorf("server %v, fabric %v, want %v", p.Server.IPv6, p.Fabric.IPv6, c.Network().ipv6())
 	}
 	want := map[string]string{
 		"win-1": "fd00:10:89:1::10/64", "win-2": "fd00:10:89:1::11/64", "linux-1": "fd00:10:89:1::110/64",
@@ -60,14 +56,7 @@ func TestDescribeTwoFamilies(t *testing.T) {
 		if err := n.Document.(interface{ Validate() error }).Validate(); err != nil {
 			t.Errorf("%s: %v", n.Name, err)
 		}
-		var address string
-		switch d := n.Document.(type) {
-		case winhost.Config:
-			address = d.Second.Address.String()
-		case linuxhost.Config:
-			address = d.Second.Address.String()
-		}
-		if address != want[n.Name] {
+		if address := n.IPv6Address.String(); address != want[n.Name] {
 			t.Errorf("%s has %s, want %s", n.Name, address, want[n.Name])
 		}
 	}

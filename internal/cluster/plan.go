@@ -49,16 +49,12 @@ type Plan struct {
 
 // Node is a host of the cluster, of either system.
 type Node struct {
-	Name string
+	// Config needs the cluster's CAFile, and a TokenFile. The host writes Status.
+	host.Config
 	// Title is the system in words.
-	Title   string
-	Address netip.Prefix
-	Dir     string
-	Status  string // file that the host writes
-	// The host's program reads Document, a winhost.Config or a linuxhost.Config. It needs
-	// the cluster's CAFile, and a TokenFile.
-	Document          any
-	CAFile, TokenFile string
+	Title string
+	// The host's program reads Document, a winhost.Config or a linuxhost.Config.
+	Document any
 }
 
 // Program is one process that the supervisor keeps.
@@ -114,7 +110,7 @@ func describeServer(l Layout, c Config) config.Config {
 	n := c.Network()
 	var lb config.LoadBalancer
 	if pools, err := c.Pools(); err == nil && len(pools) > 0 {
-		lb.Pool, lb.Second = byFamily(pools)
+		lb.Pool, lb.IPv6Pool = byFamily(pools)
 		lb.Router = fabric.Namespace(l.netns(), c.Name)
 	}
 	admission := n.admissionPort()
@@ -125,11 +121,6 @@ func describeServer(l Layout, c Config) config.Config {
 	if !c.NoMetrics {
 		metrics = netip.AddrPortFrom(n.machine(), metricsPort)
 	}
-	var second config.Second
-	if c.dual() {
-		s := n.second()
-		second = config.Second{NodeCIDR: s.NodeNet, PodCIDR: s.PodNet, ServiceCIDR: s.ServiceNet}
-	}
 	return config.Config{
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
@@ -138,22 +129,17 @@ func describeServer(l Layout, c Config) config.Config {
 		MetricsAddress: metrics,
 		AdmissionPort:  admission, Admission: string(c.Admits()), WindowsTaint: c.WindowsTaint,
 		NoStorage: c.NoStorage, Datastore: c.Datastore, NetworkPolicy: !c.NoNetworkPolicy,
-		LoadBalancer: lb, Second: second,
+		LoadBalancer: lb, IPv6: c.ipv6(),
 	}.Default()
 }
 
-// dnsPort is that of the cluster's DNS server, at Network.Machine.
+// dnsPort is the port of the cluster's DNS server, at Network.Machine.
 const dnsPort = 53
 
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
 	pools, _ := c.Pools() // validated with the rest of the Config
-	first, pool6 := byFamily(pools)
-	var second fabric.Second
-	if c.dual() {
-		second = n.second()
-		second.Pool = pool6
-	}
+	pool, pool6 := byFamily(pools)
 	return fabric.Config{
 		Name:       c.Name,
 		Index:      c.Index,
@@ -161,8 +147,9 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 		NodeNet:    n.nodes(),
 		PodNet:     n.pods(),
 		ServiceNet: n.services(),
-		Second:     second,
-		Pool:       first,
+		IPv6:       c.ipv6(),
+		Pool:       pool,
+		Pool6:      pool6,
 		Serves: []fabric.Port{
 			{Protocol: "tcp", Number: n.port()},
 			{Protocol: "tcp", Number: dnsPort},
@@ -171,75 +158,20 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 	}
 }
 
-func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
-	n, name := p.Network, nodeName(i)
-	var taints []string
-	if p.Config.WindowsTaint != "" {
-		taints = []string{p.Config.WindowsTaint}
-	}
-	node := agent.Node{Name: name, Address: n.node(i), Taints: taints}
-	var secondHost host.Second
-	var second agent.Second
-	if p.Config.dual() {
-		secondHost = n.secondOf(node.Address)
-		node.SecondAddress = secondHost.Address.Addr()
-		second = agent.Second{PodCIDR: secondHost.PodCIDR, ServiceCIDR: secondHost.ServiceCIDR,
-			NodeCIDR: secondHost.Address.Masked()}
-	}
-	c := winhost.Config{
-		Cluster: p.Config.Name,
-		Build:   b.OSVersion(),
-		Agent: winhost.AgentConfig(node, agent.Cluster{
-			Server:      n.APIServer(),
-			Domain:      domain,
-			DNS:         []netip.Addr{n.dns()},
-			PodCIDR:     n.pods(),
-			ServiceCIDR: n.services(),
-			NodeCIDRs:   []netip.Prefix{n.nodes()},
-			Second:      second,
-		}, p.Config.agentNetwork()),
-		Gateway:    n.router(),
-		Second:     secondHost,
-		Nameserver: n.machine(),
-		CAFile:     p.Server.ClusterCA(),
-		TokenFile:  l.token(name),
-		Dir:        l.Node(name),
-		Cache:      l.cache(),
-		Bin:        string(bin),
-		Fabric:     p.Fabric.Namespace,
-		Status:     l.nodeStatus(name),
-		FirstUID:   n.firstUID(i),
-		Limits:     p.Config.size(name).limits(),
-		Hosts:      len(p.Config.Hosts()),
-		NoLimits:   p.Config.NoWindowsLimits,
-	}
-	return Node{
-		Name:      name,
-		Title:     b.String(),
-		Address:   c.Address(),
-		Dir:       c.Dir,
-		Status:    c.Status,
-		Document:  c,
-		CAFile:    c.CAFile,
-		TokenFile: c.TokenFile,
-	}
-}
-
-func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
-	n, name := p.Network, linuxName(i)
-	c := linuxhost.Config{
+// hostConfig returns the settings of a host that both systems have.
+func hostConfig(l Layout, p Plan, bin Binaries, name string, address netip.Addr) host.Config {
+	c := host.Config{
 		Cluster:     p.Config.Name,
 		Name:        name,
-		Address:     netip.PrefixFrom(n.linux(i), n.nodes().Bits()),
-		Gateway:     n.router(),
-		Nameserver:  n.machine(),
-		Server:      n.APIServer(),
+		Address:     netip.PrefixFrom(address, p.Network.nodes().Bits()),
+		Gateway:     p.Network.router(),
+		Nameserver:  p.Network.machine(),
+		Server:      p.Network.APIServer(),
 		Domain:      domain,
-		DNS:         n.dns(),
-		PodCIDR:     n.pods(),
-		ServiceCIDR: n.services(),
+		DNS:         p.Network.dns(),
+		PodCIDR:     p.Network.pods(),
+		ServiceCIDR: p.Network.services(),
 		Network:     p.Config.Mode(),
-		PodGateway:  p.Config.Mode() == agent.VXLAN,
 		CAFile:      p.Server.ClusterCA(),
 		TokenFile:   l.token(name),
 		Dir:         l.Node(name),
@@ -248,37 +180,45 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		Status:      l.nodeStatus(name),
 		Limits:      p.Config.size(name).limits(),
 		Hosts:       len(p.Config.Hosts()),
+		Disk:        p.Config.size(name).diskBytes(),
 
 		EnforcePolicies: !p.Config.NoNetworkPolicy,
 	}
 	if p.Config.dual() {
-		c.Second = n.secondOf(c.Address.Addr())
+		c.IPv6, c.IPv6Address = p.Config.ipv6(), p.Network.ipv6Of(address)
 	}
-	return Node{
-		Name:      name,
-		Title:     linuxhost.Product,
-		Address:   c.Address,
-		Dir:       c.Dir,
-		Status:    c.Status,
-		Document:  c,
-		CAFile:    c.CAFile,
-		TokenFile: c.TokenFile,
-	}
+	return c
 }
 
-// agentNetwork returns what the agents of the Windows hosts are told about the pods' network.
-func (c Config) agentNetwork() agent.Network {
-	n := agent.Network{Mode: c.Mode(), EnforcePolicies: !c.NoNetworkPolicy}
-	if c.NoDSR {
-		n.DSR = new(false)
+func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
+	c := winhost.Config{
+		Config:   hostConfig(l, p, bin, nodeName(i), p.Network.node(i)),
+		Build:    b.OSVersion(),
+		Cache:    l.cache(),
+		FirstUID: p.Network.firstUID(i),
+		NoLimits: p.Config.NoWindowsLimits,
 	}
-	return n
+	if p.Config.WindowsTaint != "" {
+		c.Taints = []string{p.Config.WindowsTaint}
+	}
+	if p.Config.NoDSR {
+		c.DSR = new(false)
+	}
+	return Node{Config: c.Config, Title: b.String(), Document: c}
 }
 
-// domain is that of all clusters.
+func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
+	c := linuxhost.Config{
+		Config:     hostConfig(l, p, bin, linuxName(i), p.Network.linux(i)),
+		PodGateway: p.Config.Mode() == agent.VXLAN,
+	}
+	return Node{Config: c.Config, Title: linuxhost.Product, Document: c}
+}
+
+// domain is the DNS domain of all clusters.
 const domain = "cluster.local"
 
-// Rows lists what `mullion up` shows.
+// Rows lists the rows that `mullion up` shows.
 func (p Plan) Rows() []Row {
 	rows := []Row{{Name: ServerName, Title: "control plane", Done: fmt.Sprintf("Kubernetes %s", version.Kubernetes)}}
 	for _, n := range p.Nodes {
@@ -309,8 +249,8 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 		fmt.Fprintf(&b, "%-14s %s\n", node.Name, node.Address)
 	}
 	if p.Config.dual() {
-		s := n.second()
-		fmt.Fprintf(&b, "in IPv6: hosts %s, pods %s, services %s\n", s.NodeNet, s.PodNet, s.ServiceNet)
+		s := n.ipv6()
+		fmt.Fprintf(&b, "in IPv6: hosts %s, pods %s, services %s\n", s.NodeCIDR, s.PodCIDR, s.ServiceCIDR)
 	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {

@@ -19,12 +19,12 @@ const noPool = "none"
 // Pools returns the ranges with addresses for Services of type LoadBalancer, of one address family each, IPv4 first. A
 // family that is not among them has no addresses.
 func (c Config) Pools() ([]netip.Prefix, error) {
-	n, second := c.Network(), c.Network().second()
+	n, v6 := c.Network(), c.Network().ipv6()
 	switch {
 	case c.LoadBalancerPool == noPool:
 		return nil, nil
 	case c.LoadBalancerPool == "" && c.dual():
-		return []netip.Prefix{n.loadBalancers(), second.Pool}, nil
+		return []netip.Prefix{n.loadBalancers(), n.loadBalancers6()}, nil
 	case c.LoadBalancerPool == "":
 		return []netip.Prefix{n.loadBalancers()}, nil
 	}
@@ -37,8 +37,8 @@ func (c Config) Pools() ([]netip.Prefix, error) {
 			return nil, fmt.Errorf("load balancer pool %s: the cluster has IPv4 only; 'mullion up --ip-family %s' "+
 				"makes one that has IPv6, too", pool, dualStack)
 		}
-		if err := fabric.CheckPool(pool, n.nodes(), n.pods(), n.services(), second.NodeNet, second.PodNet,
-			second.ServiceNet); err != nil {
+		if err := fabric.CheckPool(pool, n.nodes(), n.pods(), n.services(), v6.NodeCIDR, v6.PodCIDR,
+			v6.ServiceCIDR); err != nil {
 			return nil, err
 		}
 	}
@@ -80,14 +80,14 @@ func PoolName(pools []netip.Prefix) string {
 	return strings.Join(names, ",")
 }
 
-// byFamily tells the pools of IPv4 and of IPv6 apart; the zero value stands for none.
-func byFamily(pools []netip.Prefix) (first, second netip.Prefix) {
+// byFamily separates the IPv4 pool from the IPv6 pool; the zero value means no pool.
+func byFamily(pools []netip.Prefix) (v4, v6 netip.Prefix) {
 	for _, p := range pools {
 		if p.Addr().Is4() {
-			first = p
+			v4 = p
 		} else {
-			second = p
+			v6 = p
 		}
 	}
-	return first, second
+	return v4, v6
 }

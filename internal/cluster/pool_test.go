@@ -74,9 +74,9 @@ func checkPools(t *testing.T, c Config, want string) {
 	if err := p.Server.Validate(); err != nil {
 		t.Error(err)
 	}
-	first, second := byFamily(pools)
-	if p.Fabric.Pool != first || p.Fabric.Second.Pool != second || !slices.Equal(p.Server.LoadBalancer.Pools(), pools) {
-		t.Errorf("want the pools %v: fabric %v and %v, server %v", pools, p.Fabric.Pool, p.Fabric.Second.Pool,
+	v4, v6 := byFamily(pools)
+	if p.Fabric.Pool != v4 || p.Fabric.Pool6 != v6 || !slices.Equal(p.Server.LoadBalancer.Pools(), pools) {
+		t.Errorf("want the pools %v: fabric %v and %v, server %v", pools, p.Fabric.Pool, p.Fabric.Pool6,
 			p.Server.LoadBalancer)
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
-// Binaries is the directory with what `make build` made.
+// Binaries is the directory with the output of `make build`.
 type Binaries string
 
 // FindBinaries returns the directory of the running executable.
@@ -54,8 +56,9 @@ type Missing struct {
 func (m *Missing) Error() string { return m.What }
 
 // Preflight checks for everything that a cluster needs and returns an error that
-// joins a *Missing for each missing part.
-func Preflight(b Binaries, c Config) error {
+// joins a *Missing for each missing part. A cluster that runs has its share of the
+// machine.
+func Preflight(b Binaries, c Config, running bool) error {
 	mode := c.Mode()
 	var errs []error
 	miss := func(hint, format string, args ...any) {
@@ -70,11 +73,14 @@ func Preflight(b Binaries, c Config) error {
 	if release := kernelRelease(); !mapsOverlays(release) {
 		miss("boot Linux 5.19 or newer", "Linux %s cannot mount layers with the user IDs of a pod", release)
 	}
-	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"}} {
+	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"},
+		{"mkfs.ext4", "e2fsprogs"}} {
 		if _, err := exec.LookPath(p.program); err != nil {
 			miss("apt-get install "+p.pkg, "%s is not installed", p.program)
 		}
 	}
+	hs, err := cgroup.Find()
+	errs = append(errs, checkCgroups(cgroup.Mount, hs, err))
 	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
 		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
 	}
@@ -105,6 +111,14 @@ func Preflight(b Binaries, c Config) error {
 			miss("load the kernel module vxlan (`modprobe vxlan`), or choose --network host-gw", "%v", err)
 		}
 	}
+	if !running {
+		linux := len(c.LinuxHosts())
+		errs = append(errs, checkWatches(watchesOfServer+watchesOf(linux, len(c.Hosts())-linux)))
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		miss("load the kernel module loop (`modprobe loop`); a container needs --privileged",
+			"there are no loop devices, which hosts need for their disks")
+	}
 	for _, name := range c.Hosts() {
 		if err := c.size(name).Fits(); err != nil {
 			errs = append(errs, err)
@@ -127,6 +141,76 @@ func (s Size) Fits() error {
 	if have := int64(info.Totalram) * int64(info.Unit); s.bytes() > have {
 		return &Missing{fmt.Sprintf("a host is to have %s of memory, and this machine has %d MiB", s.Memory, have>>20),
 			fmt.Sprintf("choose --memory %dMi or less", have>>20)}
+	}
+	return nil
+}
+
+// checkCgroups returns a *Missing if the cgroups mounted below mount cannot keep hosts and pods within their limits.
+func checkCgroups(mount string, hs cgroup.Hierarchies, err error) error {
+	const container = "in a container, give it all rights (--privileged)"
+	if err != nil {
+		return &Missing{err.Error(), "boot with systemd, which mounts them; " + container}
+	}
+	for _, h := range hs.List {
+		dir := filepath.Join(mount, h.Dir)
+		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EROFS) {
+			return &Missing{dir + " is read-only", container + "; on a machine, run `mount -o remount,rw " + dir + "`"}
+		}
+	}
+	lacks, err := hs.Lacking(mount)
+	return errors.Join(err, checkControllers(lacks, hs.Unified))
+}
+
+// checkControllers returns a *Missing unless the list of missing controllers is empty.
+func checkControllers(lacks []string, unified bool) error {
+	if len(lacks) == 0 {
+		return nil
+	}
+	hint := "take cgroup_disable=… out of the kernel's parameters (/proc/cmdline), and boot"
+	if unified {
+		hint = "in a container or a service, delegate them: --privileged, or Delegate=yes of systemd; on a machine, " +
+			hint
+	}
+	return &Missing{"cgroups have no controller for " + strings.Join(lacks, ", ") + ", to limit pods", hint}
+}
+
+// The inotify instances of a cluster's processes, as counted in clusters.
+const (
+	watchesOfServer  = 14
+	watchesOfLinux   = 8 // kubelet 5, containerd 2, kube-proxy 1
+	watchesOfWindows = 2 // wineserver, the CRI server
+	// watchesToSpare stay free, for programs of Linux pods and the user's own programs.
+	watchesToSpare = 16
+)
+
+// watchesOf returns the number of inotify instances of some hosts.
+func watchesOf(linux, windows int) int { return watchesOfLinux*linux + watchesOfWindows*windows }
+
+// FitsOneMore returns a *Missing if the machine has too few inotify instances left for another host, a Linux worker or
+// a Windows host.
+func FitsOneMore(linux bool) error {
+	if linux {
+		return checkWatches(watchesOf(1, 0))
+	}
+	return checkWatches(watchesOf(0, 1))
+}
+
+// checkWatches returns a *Missing if the user has fewer inotify instances left than needed and to spare. All clusters
+// of a machine and their pods share root's instances. It takes instances for a moment: the instances in use cannot be
+// counted, because processes share them.
+func checkWatches(need int) error {
+	need += watchesToSpare
+	for left := range need {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			const limit = "fs.inotify.max_user_instances"
+			return &Missing{
+				fmt.Sprintf("this user can have %d more inotify instances (%s), and %d are needed, with %d to spare",
+					left, limit, need, watchesToSpare),
+				"run `sysctl -w " + limit + "=1024`; to keep it, write the setting to /etc/sysctl.d/",
+			}
+		}
+		defer unix.Close(fd)
 	}
 	return nil
 }

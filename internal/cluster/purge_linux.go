@@ -4,16 +4,14 @@
 package cluster
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
@@ -31,6 +29,11 @@ func Purge(l Layout) error {
 	}
 	if err := unmountBelow(l.Dir()); err != nil {
 		return err
+	}
+	if c, err := Load(l); err == nil { // without, a lock of some bytes stays until the machine boots
+		if err := errors.Join(c.nameClaim().forget(), c.networkClaim().forget()); err != nil {
+			return err
+		}
 	}
 	if err := os.RemoveAll(l.Dir()); err != nil {
 		return fmt.Errorf("remove data: %w", err)
@@ -52,7 +55,7 @@ func removeIfLast(l Layout) error {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	err = os.Remove(l.DataDir)
-	// A file system of its own, such as a container's volume, stays mounted.
+	// A mounted file system, such as a container's volume, stays mounted.
 	for _, fine := range []error{unix.ENOTEMPTY, unix.EBUSY, os.ErrNotExist} {
 		if errors.Is(err, fine) {
 			return nil
@@ -74,34 +77,10 @@ func PruneCache(l Layout) ([]string, error) {
 	return winhost.PruneCache(l.cache(), hosts)
 }
 
-// unmountBelow detaches every mount at or below dir, the deepest first.
+// unmountBelow detaches every mount at or below dir: first the mounts that hide others below them.
 func unmountBelow(dir string) error {
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return fmt.Errorf("list mounts: %w", err)
+	if err := mount.Unmount(dir); err != nil {
+		return err
 	}
-	defer f.Close()
-	var points []string
-	for s := bufio.NewScanner(f); s.Scan(); {
-		// Field 5 is the mount point, with blanks and the like as octal (proc(5)).
-		fields := strings.Fields(s.Text())
-		if len(fields) < 5 {
-			continue
-		}
-		p := unescape(fields[4])
-		if p == dir || strings.HasPrefix(p, dir+"/") {
-			points = append(points, p)
-		}
-	}
-	slices.SortFunc(points, func(a, b string) int { return len(b) - len(a) })
-	for _, p := range points {
-		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("unmount %s: %w", p, err)
-		}
-	}
-	return nil
-}
-
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+	return mount.UnmountBelow(dir)
 }

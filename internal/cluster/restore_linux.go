@@ -20,10 +20,10 @@ import (
 // ErrExists is returned, wrapped, for a cluster that would be overwritten.
 var ErrExists = errors.New("the cluster exists already")
 
-// Restore makes a cluster's directory from a backup. The cluster has the name and
-// the addresses of the one that was backed up, because its objects are full of
-// them. It must not exist; if Restore fails, it does not exist afterwards either,
-// and the results tell what is known of the backup.
+// Restore makes a cluster's directory from a backup. The cluster has the name and the
+// addresses of the one that was backed up, because its objects are full of them. It must
+// not exist; if Restore fails, it does not exist afterwards either, and the results have
+// the known facts about the backup.
 func Restore(ctx context.Context, dataDir string, bin Binaries, backup io.Reader) (Config, archive.Manifest, error) {
 	making, err := lockMaking(Layout{DataDir: dataDir})
 	if err != nil {
@@ -41,7 +41,7 @@ func Restore(ctx context.Context, dataDir string, bin Binaries, backup io.Reader
 func restoreInto(
 	ctx context.Context, staging, dataDir string, bin Binaries, backup io.Reader,
 ) (c Config, m archive.Manifest, err error) {
-	// What a killed restore left.
+	// Remove the remains of a killed restore.
 	if err := os.RemoveAll(staging); err != nil {
 		return c, m, fmt.Errorf("restore: %w", err)
 	}
@@ -93,7 +93,7 @@ func free(l Layout, c Config) error {
 	for _, n := range names {
 		// One that cannot be read does not run either.
 		if other, err := Load(Layout{l.DataDir, n}); err == nil && other.Index == c.Index {
-			return fmt.Errorf("restore cluster %q: its addresses %s are those of cluster %q", c.Name,
+			return fmt.Errorf("restore cluster %q: cluster %[3]q has its addresses %[2]s", c.Name,
 				c.Network().nodes(), n)
 		}
 	}

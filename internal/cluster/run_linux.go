@@ -13,10 +13,15 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
@@ -33,20 +38,20 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// stopProgram is how long a program may take to end after SIGTERM. The control
-// plane and the hosts promise 10 s; the rest is for a busy machine.
+// stopProgram is the time for a program to end after SIGTERM. The control plane and the
+// hosts promise 10 s; the rest is for a busy machine.
 const stopProgram = 20 * time.Second
 
-// tokenLife is how long a host may take to join after it was started. A new
-// token is made at each start of a host.
+// tokenLife is the time for a host to join after its start. A new token is made at each
+// start of a host.
 const tokenLife = time.Hour
 
 // ErrRunning is returned by Run if another supervisor runs the cluster.
 var ErrRunning = errors.New("the cluster's supervisor is already running")
 
-// Run is the supervisor: it brings up everything of the cluster's plan and
-// blocks until the context is cancelled and all of it is gone. A SIGHUP makes
-// it look for hosts that were added to cluster.json.
+// Run is the supervisor: it brings up everything of the cluster's plan and blocks until
+// the context is cancelled and all of it is gone. A SIGHUP makes it check for hosts that
+// were added to cluster.json.
 func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err error) {
 	running, err := durable.TryLock(l.lock(), durable.Exclusive)
 	if _, locked := errors.AsType[*durable.LockedError](err); locked {
@@ -56,7 +61,13 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 		return err
 	}
 	defer running.Unlock()
-	r := &run{layout: l, bin: bin, log: log, spawner: supervise.NewSpawner(), started: time.Now()}
+	r := &run{layout: l, bin: bin, log: log, spawner: supervise.NewSpawner()}
+	r.publish(nil)
+	closeSocket, err := r.socket.Open(l.run(), log)
+	if err != nil {
+		return err
+	}
+	defer closeSocket()
 	first, err := r.plan()
 	if err != nil {
 		return err
@@ -71,7 +82,7 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	// What an earlier supervisor left behind when it was killed.
+	// Remove the remains of an earlier supervisor that was killed.
 	if err := r.removeFabric(ctx, first); err != nil {
 		return err
 	}
@@ -93,7 +104,7 @@ type run struct {
 	bin     Binaries
 	log     *slog.Logger
 	spawner *supervise.Spawner
-	started time.Time
+	socket  supervise.Socket[State]
 
 	mu    sync.Mutex
 	admin kubernetes.Interface // guarded by mu; nil until the kubeconfig exists
@@ -107,7 +118,7 @@ func (r *run) client() (kubernetes.Interface, error) {
 	if r.admin != nil {
 		return r.admin, nil
 	}
-	c, err := Client(r.layout)
+	c, err := newClient(r.layout, 0) // a watch has no limit
 	if err == nil {
 		r.admin = c
 	}
@@ -122,7 +133,7 @@ func (r *run) plan() (Plan, error) {
 	return Describe(r.layout, c, r.bin)
 }
 
-// reload adds the hosts that are new in cluster.json, and ends those that were
+// reload adds the hosts that are new in cluster.json, and stops the hosts that were
 // removed.
 func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os.Signal, known Plan) {
 	for {
@@ -159,7 +170,7 @@ func (r *run) end(ctx context.Context, s *supervise.Supervisor, p Plan, n Node) 
 		r.log.Error("cannot end host", logkey.Node, n.Name, logkey.Error, err)
 		return
 	}
-	// The next host at this address has other pods. With host-gw the machine knows the way to them.
+	// The next host at this address has other pods. With host-gw the machine has the route to them.
 	routers := []string{p.Fabric.Namespace}
 	if p.Config.Mode() == agent.HostGateway {
 		routers = append(routers, "")
@@ -172,12 +183,9 @@ func (r *run) end(ctx context.Context, s *supervise.Supervisor, p Plan, n Node) 
 	}
 }
 
-// publish writes the state. A write that fails is repeated by the next change.
+// publish gives the state to the commands that wait.
 func (r *run) publish(st []supervise.Status) {
-	s := State{PID: os.Getpid(), Started: r.started, Components: st}
-	if err := s.write(r.layout); err != nil {
-		r.log.Warn("cannot publish state", logkey.Error, err)
-	}
+	r.socket.Publish(State{PID: os.Getpid(), Components: st})
 }
 
 func (r *run) components(p Plan) []supervise.Component {
@@ -194,8 +202,8 @@ func (r *run) components(p Plan) []supervise.Component {
 // server returns the control plane's component.
 func (r *run) server(p Plan) supervise.Component {
 	prog := p.Programs[0]
-	var pid process
-	return supervise.Component{Name: prog.Name, Needs: prog.Needs,
+	var pid atomic.Int64
+	return supervise.Component{Name: prog.Name, Needs: prog.Needs, Changed: &r.socket.Reported,
 		Run: func(ctx context.Context) error {
 			if err := durable.WriteDocument(r.layout.serverConfig(), p.Server); err != nil {
 				return err
@@ -204,7 +212,7 @@ func (r *run) server(p Plan) supervise.Component {
 		},
 		Ready: func(context.Context) error {
 			st, err := config.ReadStatus(p.Server.StatusFile())
-			if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid.get() {
+			if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != int(pid.Load()) {
 				return errors.New("starting")
 			}
 			if err == nil && !st.Ready {
@@ -214,7 +222,7 @@ func (r *run) server(p Plan) supervise.Component {
 		}}
 }
 
-// progress says which parts of the control plane are not ready yet.
+// progress names the components of the control plane that are not ready yet.
 func progress(cs []config.ComponentStatus) string {
 	for _, c := range cs {
 		if c.State != string(supervise.Ready) {
@@ -224,35 +232,46 @@ func progress(cs []config.ComponentStatus) string {
 	return "starting"
 }
 
-// node returns the component of the i-th host. It does not wait for the control
-// plane: the host boots meanwhile, and its kubelet asks until it is let in.
+// node returns the component of the i-th host. It does not wait for the control plane:
+// the host boots meanwhile, and its kubelet retries until the control plane accepts it.
 func (r *run) node(p Plan, i int) supervise.Component {
 	node, prog := p.Nodes[i], p.Programs[i+1]
-	var pid process
-	return supervise.Component{Name: node.Name, Needs: prog.Needs, Uses: prog.Uses,
+	var pid atomic.Int64
+	var object atomic.Pointer[corev1.Node]
+	ready := func() error { return r.nodeReady(node, int(pid.Load()), object.Load()) }
+	return supervise.Component{Name: node.Name, Needs: prog.Needs, Uses: prog.Uses, Changed: &r.socket.Reported,
 		Run: func(ctx context.Context) error {
 			tok, err := r.prepare(ctx, node)
 			if err != nil {
 				return err
 			}
+			defer object.Store(nil)
 			g, ctx := errgroup.WithContext(ctx)
-			g.Go(func() error { return r.admit(ctx, node, tok) })
+			g.Go(func() error {
+				if err := r.admit(ctx, node, tok); err != nil {
+					return err
+				}
+				return r.watchNode(ctx, node.Name, &object, ready)
+			})
 			if _, windows := node.Document.(winhost.Config); windows && !p.Config.NoAdmission {
 				g.Go(func() error { return r.recordStandIns(ctx, p) })
 			}
 			g.Go(func() error { return r.child(ctx, prog, &pid) })
 			return g.Wait()
 		},
-		Ready: func(ctx context.Context) error { return r.nodeReady(ctx, node, pid.get()) }}
+		Ready: func(context.Context) error { return ready() }}
 }
 
-// prepare writes what a host reads when it starts.
+// prepare writes the files that a host reads at its start.
 func (r *run) prepare(ctx context.Context, node Node) (token.Token, error) {
 	if err := os.MkdirAll(node.Dir, 0o700); err != nil {
 		return token.Token{}, fmt.Errorf("make directory: %w", err)
 	}
 	// The control plane makes its keys first of all.
-	if err := wait(ctx, func() error { _, err := os.Stat(node.CAFile); return err }); err != nil {
+	if err := supervise.Await(ctx, &r.socket.Reported, retryPause, func() error {
+		_, err := os.Stat(node.CAFile)
+		return err
+	}); err != nil {
 		return token.Token{}, err
 	}
 	tok, err := token.New()
@@ -265,31 +284,68 @@ func (r *run) prepare(ctx context.Context, node Node) (token.Token, error) {
 	return tok, durable.WriteDocument(r.layout.nodeConfig(node.Name), node.Document)
 }
 
-// admit makes the host's token known to the control plane, as soon as that
-// can be told.
-func (r *run) admit(ctx context.Context, node Node, tok token.Token) error {
-	return wait(ctx, func() error {
+// request calls f with a client until it succeeds: the reports of a control plane that starts show when a request may
+// succeed. One may also fail later, without a report.
+func (r *run) request(ctx context.Context, f func(context.Context, kubernetes.Interface) error) error {
+	return supervise.Await(ctx, &r.socket.Reported, retryPause, func() error {
 		client, err := r.client()
 		if err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, requestLimit)
+		defer cancel()
+		return f(ctx, client)
+	})
+}
+
+// retryPause is the longest pause between two attempts of a request.
+const retryPause = time.Second
+
+// admit makes the host's token known to the control plane, as soon as it is reachable.
+func (r *run) admit(ctx context.Context, node Node, tok token.Token) error {
+	return r.request(ctx, func(ctx context.Context, client kubernetes.Interface) error {
 		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: node.Name})
 	})
 }
 
-// recordStandIns tells placement about the stand-in images whose names do not
-// include a build: no registry knows them. It records the images of all hosts at
-// once, because images of one name differ from build to build.
+// watchNode keeps the Node object of a host up to date until the host is ready. It begins with the present object.
+func (r *run) watchNode(ctx context.Context, name string, object *atomic.Pointer[corev1.Node],
+	ready func() error) error {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return supervise.Await(ctx, nil, retryPause, func() error { // an API server that is away cannot notify us
+		client, err := r.client()
+		if err != nil {
+			return err
+		}
+		watch, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: selector})
+		if err != nil {
+			return err
+		}
+		defer watch.Stop()
+		for event := range watch.ResultChan() {
+			node, _ := event.Object.(*corev1.Node) // nil: an error, after which the watch ends
+			if event.Type == apiwatch.Deleted {
+				node = nil
+			}
+			object.Store(node)
+			r.socket.Reported.Ring()
+			if ready() == nil {
+				return nil
+			}
+		}
+		return errors.New("the watch has ended")
+	})
+}
+
+// recordStandIns records the stand-in images whose names do not include a build for
+// placement: no registry has them. It records the images of all hosts at once, because
+// images of one name differ from build to build.
 func (r *run) recordStandIns(ctx context.Context, p Plan) error {
 	images, err := standInRecords(p.Config)
 	if err != nil {
 		return err
 	}
-	return wait(ctx, func() error {
-		client, err := r.client()
-		if err != nil {
-			return err
-		}
+	return r.request(ctx, func(ctx context.Context, client kubernetes.Interface) error {
 		return facts.RecordLoaded(ctx, client, "", images)
 	})
 }
@@ -315,22 +371,8 @@ func standInRecords(c Config) ([]facts.Loaded, error) {
 	return images, nil
 }
 
-// wait calls f until it returns nil or the context ends.
-func wait(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-func (r *run) nodeReady(ctx context.Context, node Node, pid int) error {
+// nodeReady returns nil if the host's process says that it runs, and its Node object that it is ready.
+func (r *run) nodeReady(node Node, pid int, object *corev1.Node) error {
 	st, err := host.ReadStatus(node.Status)
 	if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid {
 		return errors.New("starting")
@@ -341,9 +383,8 @@ func (r *run) nodeReady(ctx context.Context, node Node, pid int) error {
 	if st.Phase != host.Running {
 		return errors.New(string(st.Phase) + " " + st.Step)
 	}
-	client, err := r.client()
-	if err != nil {
-		return err
+	if object == nil {
+		object = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
 	}
-	return NodeReady(ctx, client, node.Name, st.Since)
+	return Explain(r.layout, node.Name, readySince(object, st.Since))
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 )
 
-// Size describes how much of the machine a host has.
+// Size is a host's share of the machine.
 type Size struct {
 	// CPUs is the number of processors; 0 means all of the machine.
 	CPUs int `json:"cpus,omitempty"`
 	// Memory is a quantity, as 4Gi; "" means a share of the machine's.
 	Memory string `json:"memory,omitempty"`
+	// Disk is the size of the host's disk, a quantity, as of Memory; "" means a share of the machine's.
+	Disk string `json:"disk,omitempty"`
 }
 
 // String describes a size for people.
@@ -30,14 +32,18 @@ func (s Size) String() string {
 	if s.Memory != "" {
 		parts = append(parts, "memory "+s.Memory)
 	}
+	if s.Disk != "" {
+		parts = append(parts, "disk "+s.Disk)
+	}
 	if len(parts) == 0 {
 		return "as the other hosts"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// leastHost is the memory that a host needs: with less, its kubelet, which keeps
-// 500 MiB free, would begin to evict pods before there are any.
+// leastHost is the memory that a host needs: with less, its kubelet, which keeps 500 MiB
+// free, would evict pods from the start. It is also the least size of a disk
+// (host.Config).
 const leastHost = 1 << 30
 
 // Validate checks each field by itself; the error is a *fieldError.
@@ -45,37 +51,42 @@ func (s Size) Validate() error {
 	if s.CPUs < 0 {
 		return &fieldError{"cpus", "cpus", fmt.Errorf("%d must not be negative", s.CPUs)}
 	}
-	if s.Memory == "" {
-		return nil
-	}
-	q, err := resource.ParseQuantity(s.Memory)
-	if err != nil {
-		return &fieldError{"memory", "memory", fmt.Errorf("%q: want a quantity, as 4Gi", s.Memory)}
-	}
-	if q.Value() < leastHost {
-		return &fieldError{"memory", "memory", fmt.Errorf("%s is too little: a host needs 1Gi or more", s.Memory)}
+	for _, f := range []struct{ name, text string }{{"memory", s.Memory}, {"disk", s.Disk}} {
+		if f.text == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(f.text)
+		if err != nil {
+			return &fieldError{f.name, f.name, fmt.Errorf("%q: want a quantity, as 4Gi", f.text)}
+		}
+		if q.Value() < leastHost {
+			return &fieldError{f.name, f.name, fmt.Errorf("%s is too little: a host needs 1Gi or more", f.text)}
+		}
 	}
 	return nil
 }
 
 // bytes returns the memory of a valid size, 0 for a share of the machine's.
-func (s Size) bytes() int64 {
-	if s.Memory == "" {
-		return 0
-	}
-	q, err := resource.ParseQuantity(s.Memory)
+func (s Size) bytes() int64 { return valueOf(s.Memory) }
+
+// diskBytes returns the disk size of a valid size, or 0 for an existing disk or a share
+// of the machine's disk.
+func (s Size) diskBytes() int64 { return valueOf(s.Disk) }
+
+func valueOf(quantity string) int64 {
+	q, err := resource.ParseQuantity(quantity)
 	if err != nil {
-		return 0
+		return 0 // not given
 	}
 	return q.Value()
 }
 
-// limits returns those of a host of this size.
+// limits returns the limits of a host of this size.
 func (s Size) limits() cgroup.Limits {
 	return cgroup.Limits{MemoryBytes: s.bytes(), MilliCPU: int64(s.CPUs) * 1000}
 }
 
-// size returns that of a host.
+// size returns the size of a host.
 func (c Config) size(name string) Size {
 	s := c.Size
 	if own := c.Sizes[name]; own.CPUs != 0 {
@@ -84,10 +95,13 @@ func (c Config) size(name string) Size {
 	if own := c.Sizes[name]; own.Memory != "" {
 		s.Memory = own.Memory
 	}
+	if own := c.Sizes[name]; own.Disk != "" {
+		s.Disk = own.Disk
+	}
 	return s
 }
 
-// resize gives a host a size of its own, or takes it away if the size says nothing.
+// resize gives a host its own size, or removes that size if s is empty.
 func (c *Config) resize(name string, s Size) {
 	c.Sizes = maps.Clone(c.Sizes)
 	delete(c.Sizes, name)

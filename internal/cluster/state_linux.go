@@ -4,40 +4,61 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"time"
+	"io"
+	"net"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// State is the status that the supervisor publishes; status.json.
+// State is the state of the supervisor, as its socket has it.
 type State struct {
 	PID        int                `json:"pid"`
-	Started    time.Time          `json:"started"`
 	Components []supervise.Status `json:"components"`
 }
 
-// ReadState returns the state of the running supervisor, and false if none runs.
-func ReadState(l Layout) (State, bool, error) {
-	pid, err := durable.Holder(l.lock())
-	if err != nil || pid == 0 {
-		return State{}, false, err
+// ReadState returns the state of the running supervisor, or false if no supervisor runs.
+func ReadState(l Layout) (s State, running bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+	defer cancel()
+	err = follow(ctx, l, func(now State) (bool, error) { s = now; return true, nil })
+	if errors.Is(err, errEnded) {
+		return State{}, false, nil
 	}
-	s, err := durable.ReadStatus[State](l.status())
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{PID: pid}, true, nil // it has only just begun
-	}
-	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
-		return State{}, true, fmt.Errorf("read state: %w", err)
-	}
-	if err != nil || s.PID != pid {
-		// Left over by a supervisor that was killed; the new one has yet to write.
-		return State{PID: pid}, true, nil
+	if err != nil {
+		return State{}, true, fmt.Errorf("read state of the cluster: %w", err)
 	}
 	return s, true, nil
 }
 
-func (s State) write(l Layout) error { return durable.WriteDocument(l.status(), s) }
+// errEnded is returned by follow if no supervisor runs, or it ends.
+var errEnded = errors.New("the cluster's supervisor exited")
+
+// follow calls f with the state of the supervisor, now and after each change, until f returns true or an error.
+func follow(ctx context.Context, l Layout, f func(State) (done bool, err error)) error {
+	starting, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	var conn net.Conn
+	var pid int
+	// A supervisor that has its lock but no socket yet has begun a moment ago, and can notify no client.
+	err := supervise.Await(starting, nil, lookEvery, func() (err error) {
+		if pid, err = durable.Holder(l.lock()); err == nil && pid != 0 {
+			conn, err = supervise.Dial(l.run())
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the supervisor (process %d) has no socket; stop one of an earlier version with "+
+			"'mullion down': %w", pid, err)
+	}
+	if pid != 0 {
+		err = supervise.Follow(ctx, conn, f)
+	}
+	if pid == 0 || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %s", errEnded, lastLine(l.log("supervisor")))
+	}
+	return err
+}

@@ -4,53 +4,207 @@
 package cluster
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// TestReadState: what counts is who holds the lock, not what status.json says.
-func TestReadState(t *testing.T) {
-	l := Layout{DataDir: t.TempDir(), Name: "x"}
-	for _, dir := range []string{l.Dir(), l.run()} {
+// supervisor holds a cluster's lock and serves its socket, in place of a supervisor.
+type supervisor struct {
+	supervise.Socket[State]
+	layout Layout
+	lock   *durable.Lock
+	stop   func() // ends the socket
+}
+
+func newSupervisor(t *testing.T) *supervisor {
+	t.Helper()
+	s := &supervisor{layout: Layout{DataDir: t.TempDir(), Name: "x"}, stop: func() {}}
+	for _, dir := range []string{s.layout.run(), s.layout.Logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	left := State{PID: os.Getpid() + 1}
-	if err := left.write(l); err != nil {
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *supervisor) takeLock(t *testing.T) {
+	t.Helper()
+	var err error
+	if s.lock, err = durable.TryLock(s.layout.lock(), durable.Exclusive); err != nil {
 		t.Fatal(err)
 	}
-	if _, running, err := ReadState(l); running || err != nil {
-		t.Errorf("a status without a lock: running %v, %v", running, err)
+	t.Cleanup(s.lock.Unlock)
+}
+
+func (s *supervisor) listen(t *testing.T) {
+	t.Helper()
+	var err error
+	if s.stop, err = s.Open(s.layout.run(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
 	}
-	lock, err := durable.TryLock(l.lock(), durable.Exclusive)
+}
+
+func (s *supervisor) publish(components ...supervise.Status) {
+	s.Publish(State{PID: os.Getpid(), Components: components})
+}
+
+// TestReadState: the state is the one of the process that holds the lock, whatever earlier supervisors, also of
+// earlier versions, have left.
+func TestReadState(t *testing.T) {
+	s := newSupervisor(t)
+	left := filepath.Join(s.layout.run(), "status.json") // of a version that wrote the state to a file
+	if err := os.WriteFile(left, []byte(`{"pid": 1, "components": [{"name": "server"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t)
+	s.stop() // the socket is left, too
+	if _, running, err := ReadState(s.layout); running || err != nil {
+		t.Errorf("without a lock: running %v, %v", running, err)
+	}
+	s.takeLock(t)
+	begun := make(chan error)
+	go func() {
+		_, _, err := ReadState(s.layout)
+		begun <- err
+	}()
+	s.publish(supervise.Status{Name: "server"})
+	s.listen(t)
+	if err := <-begun; err != nil {
+		t.Errorf("of a supervisor that had only begun: %v", err)
+	}
+	if st, running, err := ReadState(s.layout); !running || err != nil || len(st.Components) != 1 {
+		t.Errorf("of a supervisor: %+v, running %v, %v", st, running, err)
+	}
+}
+
+// TestStoppedSupervisor: one that does not answer, or of a version without the socket, is an error that says so.
+func TestStoppedSupervisor(t *testing.T) {
+	s := newSupervisor(t)
+	s.takeLock(t)
+	_, running, err := ReadState(s.layout)
+	if !running || err == nil || !strings.Contains(err.Error(), "has no socket") {
+		t.Errorf("without a socket: running %v, %v", running, err)
+	}
+	s.listen(t)
+	s.stop()
+	name := filepath.Join(s.layout.run(), "supervisor.sock")
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, running, err := ReadState(s.layout); !running || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without an answer: running %v, %v", running, err)
+	}
+}
+
+// TestWatch: a command that waits sees each change, waits for a supervisor that has only begun, ends when all is
+// ready, and says why if it cannot be.
+func TestWatch(t *testing.T) {
+	rows := []Row{{Name: ServerName}, {Name: "win-1"}}
+	is := func(name string, state supervise.State) supervise.Status {
+		return supervise.Status{Name: name, State: state, Message: "reason"}
+	}
+	for name, tt := range map[string]struct {
+		then func(*testing.T, *supervisor, context.CancelCauseFunc)
+		want string
+	}{
+		"all is ready": {func(_ *testing.T, s *supervisor, _ context.CancelCauseFunc) {
+			s.publish(is(ServerName, supervise.Ready), is("win-1", supervise.Ready))
+		}, ""},
+		"a component has failed": {func(_ *testing.T, s *supervisor, _ context.CancelCauseFunc) {
+			s.publish(is(ServerName, supervise.Failed))
+		}, "server cannot run: reason"},
+		"the time is over": {func(_ *testing.T, _ *supervisor, cancel context.CancelCauseFunc) {
+			cancel(errors.New("not ready after 5m"))
+		}, "not ready after 5m: server (starting: reason), win-1 (not begun)"},
+		"the supervisor has ended, and another has begun": {
+			func(t *testing.T, s *supervisor, _ context.CancelCauseFunc) {
+				s.stop()
+				s.listen(t)
+			}, "the cluster's supervisor exited: the reason in its log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSupervisor(t)
+			if err := os.WriteFile(s.layout.log("supervisor"), []byte("the reason in its log\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.takeLock(t)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			var once sync.Once
+			seen := make(chan struct{})
+			end := make(chan error)
+			go func() {
+				end <- Watch(ctx, s.layout, rows, func(supervise.Status) { once.Do(func() { close(seen) }) })
+			}()
+			s.listen(t)
+			s.publish(is(ServerName, supervise.Starting))
+			<-seen
+			tt.then(t, s, cancel)
+			got := ""
+			if err := <-end; err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	if err := Watch(t.Context(), newSupervisor(t).layout, rows, nil); !errors.Is(err, errEnded) {
+		t.Errorf("without a supervisor: %v", err)
+	}
+}
+
+// TestReboot: a host that runs gets the signal, and the command ends when the supervisor has started it again.
+func TestReboot(t *testing.T) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	defer signal.Stop(term)
+	s := newSupervisor(t)
+	if err := RebootHost(t.Context(), s.layout, "win-1"); !errors.Is(err, ErrDown) {
+		t.Errorf("a cluster that does not run: %v", err)
+	}
+	s.takeLock(t)
+	s.listen(t)
+	s.publish(supervise.Status{Name: "win-1", Restarts: 2})
+	if err := RebootHost(t.Context(), s.layout, "win-1"); !errors.Is(err, host.ErrDown) {
+		t.Errorf("a host that does not run: %v", err)
+	}
+	if err := RebootHost(t.Context(), s.layout, "win-2"); err == nil {
+		t.Error("a host that does not exist was rebooted")
+	}
+	if err := os.MkdirAll(s.layout.Node("win-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := durable.TryLock(hostLock(s.layout, "win-1"), durable.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Unlock()
-	component := []supervise.Status{{Name: "server"}}
-	for _, tt := range []struct {
-		name  string
-		write func() error
-		want  int // components
-	}{
-		{"no status", func() error { return os.Remove(l.status()) }, 0},
-		{"of an earlier supervisor", func() error {
-			return State{PID: os.Getpid() + 1, Components: component}.write(l)
-		}, 0},
-		{"damaged", func() error { return os.WriteFile(l.status(), []byte("{"), 0o600) }, 0},
-		{"of this supervisor", func() error { return State{PID: os.Getpid(), Components: component}.write(l) }, 1},
-	} {
-		if err := tt.write(); err != nil {
-			t.Fatal(err)
-		}
-		s, running, err := ReadState(l)
-		if err != nil || !running || s.PID != os.Getpid() || len(s.Components) != tt.want {
-			t.Errorf("%s: %+v, running %v, %v", tt.name, s, running, err)
-		}
+	go func() {
+		<-term
+		s.publish(supervise.Status{Name: "win-1", Restarts: 3})
+	}()
+	if err := RebootHost(t.Context(), s.layout, "win-1"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 type position struct{ x, y int }
 
 // buffer is a screen buffer. Rows from top on, as many as the window has, are
-// what is shown.
+// visible.
 type buffer struct {
 	size   Size
 	window Size // at most size
@@ -234,7 +234,7 @@ func (b *buffer) scrollUp(n int) {
 	}
 }
 
-// removeRows removes n rows from y on; those below, to the end of the scrolling
+// removeRows removes n rows from y on; the rows below, to the end of the scrolling
 // region, move up.
 func (b *buffer) removeRows(y, n int) {
 	end := b.vt.scrollBottom + 1
@@ -248,7 +248,7 @@ func (b *buffer) removeRows(y, n int) {
 	}
 }
 
-// insertRows inserts n rows at y; those below move down and are lost at the end
+// insertRows inserts n rows at y; the rows below move down and are lost at the end
 // of the scrolling region.
 func (b *buffer) insertRows(y, n int) {
 	end := b.vt.scrollBottom + 1

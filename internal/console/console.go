@@ -27,18 +27,19 @@ const (
 // Control is an event that concerns all programs of a console.
 type Control int
 
-// The values are those of HandlerRoutine's parameter, wincon.h.
+// The values of HandlerRoutine's parameter, wincon.h.
 const (
 	CtrlC     Control = 0
 	CtrlBreak Control = 1
 	CtrlClose Control = 2
 )
 
-// CodePages translate what programs read and write as bytes.
+// CodePages translates the bytes that programs read and write.
 type CodePages interface {
-	// Valid reports whether the system knows the code page.
+	// Valid reports whether the system supports the code page.
 	Valid(page uint32) bool
-	// Decode returns the text of bytes. What is not complete at the end is rest.
+	// Decode returns the text of bytes. An incomplete character at the end is
+	// returned as rest.
 	Decode(page uint32, data []byte) (text []uint16, rest []byte)
 	Encode(page uint32, text []uint16) []byte
 }
@@ -117,7 +118,8 @@ func (c *Console) addBuffer(id uint32) {
 	c.buffers[id] = b
 }
 
-// resize takes the terminal's new size. Programs that asked for it get an event.
+// resize takes the terminal's new size. Programs that enabled window input get an
+// event.
 func (c *Console) resize(size Size) {
 	size = size.usable()
 	if size == c.size {
@@ -154,8 +156,8 @@ func (c *Console) TakeOutput() []byte {
 	return out
 }
 
-// send sends bytes to the terminal that change nothing on the screen. Without a
-// terminal there is nowhere to send them to.
+// send sends bytes that do not change the screen to the terminal. Without a
+// terminal it drops them.
 func (c *Console) send(data string) {
 	if c.terminal {
 		c.renderer.out = append(c.renderer.out, data...)
@@ -186,7 +188,7 @@ const enough = 1 << 16
 // Full reports whether the caller should stop reading the terminal for now.
 func (c *Console) Full() bool { return len(c.events) >= enough }
 
-// Input takes what the terminal sent: keys, its size, and that it is gone (see
+// Input takes data from the terminal: keys, its size, and its disconnection (see
 // package inband).
 func (c *Console) Input(data []byte) {
 	c.decoder.raw = c.mode&inVT != 0
@@ -202,14 +204,14 @@ func (c *Console) Input(data []byte) {
 	c.serveRead()
 }
 
-// Waiting reports whether the last Input ended within a sequence. If nothing
+// Waiting reports whether the last Input ended within a sequence. If no input
 // follows within a moment, the caller calls InputPaused.
 func (c *Console) Waiting() bool { return c.decoder.pending() }
 
-// InputPaused treats a sequence whose end is missing as keys of its own.
+// InputPaused treats a sequence whose end is missing as separate keys.
 func (c *Console) InputPaused() { c.keys(c.decoder.flush()) }
 
-// keys queues keys, except those that interrupt.
+// keys queues keys, except Ctrl+C and Ctrl+Break.
 func (c *Console) keys(keys []key) {
 	for _, k := range keys {
 		if c.mode&inProcessed != 0 && c.interrupts(k) {
@@ -242,8 +244,8 @@ func (c *Console) interrupts(k key) bool {
 	return true
 }
 
-// cancelLine ends a read of text without text, as Ctrl+C does: the call
-// succeeds with nothing read.
+// cancelLine ends a read of text without text, as Ctrl+C does: the call succeeds
+// with zero characters read.
 func (c *Console) cancelLine() {
 	c.ready, c.readyBytes = nil, nil
 	c.cancelled = c.woken
@@ -384,7 +386,7 @@ func (c *Console) giveReady(state uint32) {
 	c.finishRead(data[:fits], 0)
 }
 
-// startRead begins a call that waits for input. initial and wake are those of
+// startRead begins a call that waits for input. initial and wake come from
 // ReadConsole's CONSOLE_READCONSOLE_CONTROL.
 func (c *Console) startRead(code uint32, size int, initial []uint16, wake uint32) {
 	c.read = &pendingRead{code: code, size: size}

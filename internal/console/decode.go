@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/console/inband"
 )
 
-// decoder turns what a terminal sends into keys, as ConPTY does.
+// decoder converts input from a terminal into keys, as ConPTY does.
 type decoder struct {
 	held []byte // the beginning of a character or a sequence
 	// raw: the program wants sequences as they come
@@ -21,8 +21,8 @@ type decoder struct {
 	reports []inband.Event
 }
 
-// maxSequence bounds an escape sequence from the terminal. What is longer is
-// none and counts as keys.
+// maxSequence bounds an escape sequence from the terminal. A longer one counts as
+// keys.
 const maxSequence = 128
 
 // pending reports whether the end of a sequence is missing. The caller waits
@@ -30,7 +30,7 @@ const maxSequence = 128
 // and an Escape key alone looks like the beginning of one.
 func (d *decoder) pending() bool { return len(d.held) > 0 }
 
-// flush takes what is held for keys of its own.
+// flush decodes the held characters as separate keys.
 func (d *decoder) flush() []key {
 	rest := d.held
 	d.held = nil
@@ -172,7 +172,7 @@ func controlSequence(data []byte) ([]key, int) {
 	end := 2
 	for end < len(data) && (data[end] < 0x40 || data[end] > 0x7e) {
 		if data[end] < ' ' || end > maxSequence {
-			return nil, end // not a sequence: what came of it is lost, what follows is not
+			return nil, end // not a sequence: drop its characters, but not the following ones
 		}
 		end++
 	}

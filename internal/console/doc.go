@@ -12,8 +12,8 @@
 // the effects to perform. The package does no I/O, so that all behaviour can be
 // tested on any system.
 //
-// The model is that of ConPTY: the window of the active screen buffer is as
-// large as the terminal, and only what changed is sent.
+// The model is the same as ConPTY's: the window of the active screen buffer is as
+// large as the terminal, and only changes are sent.
 //
 // Sources: Microsoft's documentation of the console functions
 // (learn.microsoft.com/windows/console) and of its escape sequences

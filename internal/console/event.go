@@ -35,7 +35,7 @@ type key struct {
 	Down    bool
 	Virtual uint16 // virtual-key code
 	Scan    uint16
-	Char    uint16 // UTF-16, 0 where the key gives none
+	Char    uint16 // UTF-16, 0 for a key without a character
 	State   uint32 // dwControlKeyState
 }
 
@@ -70,8 +70,8 @@ func (e event) key() (k key, ok bool) {
 	}, true
 }
 
-// resizeEvent tells a program that asked for it the new size of the active
-// screen buffer.
+// resizeEvent reports the new size of the active screen buffer to a program that
+// enabled such events.
 func resizeEvent(s Size) event {
 	var e event
 	le := binary.LittleEndian

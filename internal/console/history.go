@@ -14,7 +14,7 @@ const historySize = 50
 // history are the lines entered, oldest first, and which one is recalled.
 type history struct {
 	lines []string
-	at    int // len(lines): none
+	at    int // len(lines): no line
 }
 
 // add keeps a line. The same one twice in a row is kept once.
@@ -28,7 +28,7 @@ func (h *history) add(line string) {
 	h.at = len(h.lines)
 }
 
-// last returns the line entered before, empty if there is none.
+// last returns the line entered before, or "".
 func (h *history) last() string {
 	if len(h.lines) == 0 {
 		return ""
@@ -36,8 +36,8 @@ func (h *history) last() string {
 	return h.lines[len(h.lines)-1]
 }
 
-// recall moves by n lines and returns the one there; ok is false if there is
-// none in that direction.
+// recall moves by n lines and returns the one there; ok is false without a line in
+// that direction.
 func (h *history) recall(n int) (line string, ok bool) {
 	if len(h.lines) == 0 {
 		return "", false

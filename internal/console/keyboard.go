@@ -45,7 +45,7 @@ var punctuation = [...]struct {
 }
 
 // scanRows are the letters and digits of a US keyboard in the order of their
-// scan codes, with that of the first.
+// scan codes, with the scan code of the first.
 var scanRows = [...]struct {
 	first uint16
 	keys  string
@@ -54,7 +54,7 @@ var scanRows = [...]struct {
 // shiftedDigits are the characters of Shift with 0 to 9.
 const shiftedDigits = ")!@#$%^&*("
 
-// scanCode returns the scan code of a virtual key on a US keyboard, 0 if it has none.
+// scanCode returns the scan code of a virtual key on a US keyboard, or 0.
 func scanCode(vk uint16) uint16 {
 	for _, row := range scanRows {
 		for i, c := range row.keys {
@@ -81,14 +81,14 @@ func scanCode(vk uint16) uint16 {
 	}[vk]
 }
 
-// isEnhanced reports whether a key is one of those between the letters and the
-// number pad, which events mark.
+// isEnhanced reports whether a key is between the letters and the number pad, which
+// events mark.
 func isEnhanced(vk uint16) bool {
 	return vk >= vkPrior && vk <= vkDown || vk == vkInsert || vk == vkDelete || vk == vkCancel
 }
 
-// keyOf finds the key of a US keyboard that gives a character, and what must be
-// held with it.
+// keyOf finds the key of a US keyboard that gives a character, and the modifiers to
+// hold with it.
 func keyOf(r rune) (vk uint16, state uint32, ok bool) {
 	switch {
 	case r >= 'a' && r <= 'z':
@@ -147,7 +147,7 @@ func press(vk uint16, char uint16, state uint32) []key {
 	return keys
 }
 
-// typed returns a character typed with what state says held in addition.
+// typed returns a character typed with the modifiers of state held in addition.
 func typed(r rune, state uint32) []key {
 	vk, with, ok := keyOf(r)
 	if ok {

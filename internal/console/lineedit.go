@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// maxLine bounds a line, in characters. Nothing typed is as long; longer pasted
-// text is truncated.
+// maxLine bounds a line, in characters. Typed lines are shorter; longer pasted text
+// is truncated.
 const maxLine = 1 << 16
 
 // lineEditor edits one line for a program that reads lines. It shows the line
@@ -62,8 +62,8 @@ func cellsOf(text []rune) int {
 	return n
 }
 
-// show brings the screen up to date: it writes what changed, blanks what is
-// left of a longer line, and puts the cursor to its place.
+// show brings the screen up to date: it writes the changes, blanks the rest of a
+// longer line, and puts the cursor to its place.
 func (e *lineEditor) show(b *buffer) {
 	if !e.echo {
 		return
@@ -93,7 +93,7 @@ func (e *lineEditor) show(b *buffer) {
 }
 
 // put writes a character at a cell of the line, and follows the line when the
-// screen scrolls. What has scrolled out of the screen is not written.
+// screen scrolls. Cells that have scrolled out of the screen are not written.
 func (e *lineEditor) put(b *buffer, r rune, cell int) {
 	if e.start.y < 0 && e.row(b, cell) < 0 {
 		return
@@ -147,7 +147,7 @@ type outcome int
 const (
 	goesOn outcome = iota
 	entered
-	woken // by a control character that the program asked for
+	woken // by a control character that the program requested
 )
 
 // key acts upon a key that went down.
@@ -169,9 +169,9 @@ func (e *lineEditor) key(k key, h *history) outcome {
 	return goesOn
 }
 
-// wakeUp ends the read at the cursor with a control character. What stands behind
-// the cursor is gone: that is so since github.com/microsoft/terminal/pull/16718, and
-// "cmd /?" documents it. A line that would not fit into the caller's buffer goes on.
+// wakeUp ends the read at the cursor with a control character. The text behind the
+// cursor is lost, as it is since github.com/microsoft/terminal/pull/16718, and "cmd
+// /?" documents it. A line that would not fit into the caller's buffer goes on.
 func (e *lineEditor) wakeUp(char rune) outcome {
 	if len(utf16.Encode(e.text[:e.cursor])) >= e.room {
 		return goesOn

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// renderer shows a buffer's window on a terminal. It knows what the terminal
-// shows and sends the difference.
+// renderer shows a buffer's window on a terminal. It keeps a copy of the terminal's
+// content and sends the difference.
 type renderer struct {
 	out     []byte
 	size    Size
@@ -17,8 +17,8 @@ type renderer struct {
 	cursor  position
 	attr    attr
 	visible bool
-	// unknown: where the terminal's cursor is cannot be said, as after the last
-	// column, which terminals treat differently.
+	// unknown: the terminal's cursor position is unknown, as after the last column,
+	// which terminals treat differently.
 	unknown    bool
 	alternate  bool
 	appCursor  bool
@@ -45,7 +45,7 @@ func (r *renderer) clear() {
 	r.cursor, r.attr, r.unknown = position{}, attr{}, false
 }
 
-// paint sends what changed in the rows of b's window.
+// paint sends the changes in the rows of b's window.
 func (r *renderer) paint(b *buffer) {
 	r.modes(b)
 	if !r.started || r.everything {
@@ -67,7 +67,7 @@ func (r *renderer) finish(b *buffer) {
 	r.show(seen && b.cursorVisible)
 }
 
-// modes passes on what the terminal itself must know.
+// modes passes on the modes that the terminal itself implements.
 func (r *renderer) modes(b *buffer) {
 	mode := func(now *bool, want bool, number string) bool {
 		if *now == want {
@@ -102,7 +102,7 @@ func (r *renderer) show(visible bool) {
 	}
 }
 
-// row sends what changed in one row.
+// row sends the changes in one row.
 func (r *renderer) row(y int, want []cell) {
 	want = want[:min(len(want), r.size.Width)]
 	have := r.shown[y]
@@ -189,9 +189,9 @@ func (r *renderer) moveTo(x, y int) {
 	r.unknown = false
 }
 
-// scroll moves what the terminal shows up by one row, in the way that lets it
-// keep the first row for scrolling back. That row is brought up to date before;
-// the others move on both sides and are compared later.
+// scroll moves the terminal's content up by one row, in the way that lets it keep
+// the first row for scrolling back. That row is brought up to date before; the
+// others move on both sides and are compared later.
 func (r *renderer) scroll(first []cell) {
 	if !r.started || r.everything {
 		r.started, r.everything = true, false

@@ -128,7 +128,7 @@ func (c *Console) doInput(r Request) Reply {
 		c.events = nil
 		return Reply{}
 	case codeGetWindow:
-		return Reply{Data: le32(0)} // there is none
+		return Reply{Data: le32(0)} // no window
 	}
 	return fail(statusInvalidHandle)
 }

@@ -120,12 +120,12 @@ func (b *buffer) setInfo(data []byte) Reply {
 	return Reply{}
 }
 
-// maxRows bounds the height of a screen buffer that a program asks for
-// (Windows' own bound, 32,766 rows, would be 150 MB).
+// maxRows bounds the height of a screen buffer that a program requests (Windows'
+// own bound, 32,766 rows, would be 150 MB).
 const maxRows = 9999
 
 // setWindow moves the window. Its size is the terminal's, which no program
-// changes; one that asks for less or more is told that it was done.
+// changes; a request for another size succeeds without effect.
 func (b *buffer) setWindow(left, top, right, bottom int) Reply {
 	if left < 0 || top < 0 || left > right || top > bottom || right >= b.size.Width || bottom >= b.size.Height {
 		return fail(statusInvalidParameter)

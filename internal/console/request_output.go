@@ -51,7 +51,7 @@ func (c *Console) doOutput(b *buffer, r Request) Reply {
 // writeText shows a program's output.
 func (c *Console) writeText(b *buffer, text []uint16) {
 	// Half a character at the end of one call belongs to the next; it is rare
-	// enough to be shown as what it is.
+	// enough to be shown as replacement characters.
 	now, answer := b.write(string(utf16.Decode(text)))
 	if b.vt.title != nil {
 		c.setTitle(*b.vt.title)
@@ -115,7 +115,7 @@ func (c cell) append(data []byte, mode uint32) []byte {
 	return le.AppendUint16(le.AppendUint16(data, c.char()), c.attribute())
 }
 
-// set changes a cell to what a program wrote.
+// set changes a cell to a program's data.
 func (c *cell) set(data []byte, mode uint32) {
 	switch mode {
 	case modeText:

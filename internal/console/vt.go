@@ -10,8 +10,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// maxStringBytes bounds what a title or another string in an escape sequence
-// may hold; the rest of it is dropped.
+// maxStringBytes bounds a title or another string in an escape sequence; the rest
+// of it is dropped.
 const maxStringBytes = 4096
 
 // maxParams is how many parameters of a sequence count.
@@ -49,7 +49,7 @@ func (v *vtState) reset(b *buffer) {
 	*v = vtState{scrollBottom: b.size.Height - 1, title: v.title, now: v.now, answer: v.answer, parser: v.parser}
 }
 
-// resized fits what is kept for later to the new size.
+// resized fits the saved state to the new size.
 func (v *vtState) resized(s Size) {
 	if v.main == nil {
 		return

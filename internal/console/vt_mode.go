@@ -5,7 +5,7 @@ package console
 
 import "github.com/charmbracelet/x/ansi"
 
-// privateMode turns the modes of a "CSI ? … h" on and those of "… l" off.
+// privateMode turns the modes of a "CSI ? … h" on and the modes of "… l" off.
 func (v *vtState) privateMode(b *buffer, final byte, p ansi.Params) {
 	if final != 'h' && final != 'l' {
 		return

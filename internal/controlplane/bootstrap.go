@@ -39,9 +39,9 @@ func restClient(cfg *rest.Config) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// bootstrap writes the objects that the cluster needs before anything else.
-// They are applied, not created: what a newer version adds arrives, and what a
-// user has added to them stays.
+// bootstrap writes the objects that the cluster needs before anything else. They are
+// applied, not created, so that additions of a newer version arrive and additions of a
+// user stay.
 func bootstrap(ctx context.Context, cfg *rest.Config, objects []plan.Object) error {
 	client, err := restClient(cfg)
 	if err != nil {
@@ -55,7 +55,8 @@ func bootstrap(ctx context.Context, cfg *rest.Config, objects []plan.Object) err
 	return nil
 }
 
-// apply writes one object and waits for what the API server still has to make.
+// apply writes one object. It retries for a while, because the API server may not be
+// ready for the object yet.
 func apply(ctx context.Context, client *rest.RESTClient, o plan.Object) error {
 	deadline := time.Now().Add(applyLimit)
 	for {

@@ -13,17 +13,17 @@ import (
 	"os"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// lookAtCertificates is how often the running process looks for certificates to
-// renew. They are renewed four months before they expire, so any period that
-// copes with a machine that sleeps will do.
+// lookAtCertificates is the interval at which the running process checks for certificates
+// to renew. They are renewed four months before they expire, so any interval is fine that
+// copes with a machine that sleeps.
 const lookAtCertificates = time.Hour
 
 // certificates keeps the certificates fresh. Every reader of them picks up a new
@@ -54,8 +54,8 @@ func (c *certificates) run(ctx context.Context) error {
 	}
 }
 
-// renew replaces what is about to expire and keeps the administrator's
-// kubeconfig in step.
+// renew replaces the certificates that are about to expire, and updates the
+// administrator's kubeconfig.
 func (c *certificates) renew() error {
 	s := pki.Store{Dir: c.cfg.PKI(), Now: c.now, Log: c.log}
 	changed, err := s.Ensure(c.plan)

@@ -28,9 +28,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// drain is how long the API server lets requests that never end by themselves,
-// such as watches, go on after it was asked to stop. Upstream's default is 60 s,
-// for load balancers; clients of one machine reconnect.
+// drain is the time for which the API server continues requests that never end by
+// themselves, such as watches, after the request to stop. Upstream's default is 60 s, for
+// load balancers; clients of one machine reconnect.
 const drain = 500 * time.Millisecond
 
 // parse sets a component's options from its command line, as upstream's
@@ -81,7 +81,7 @@ func (a *apiServer) begin(ctx context.Context) {
 		})
 		return c, err
 	})
-	go func() { _, _ = a.configured() }() // run asks again
+	go func() { _, _ = a.configured() }() // run calls it again
 }
 
 // configure is the first half of upstream's app.Run; run is the other. They are
@@ -110,6 +110,7 @@ func (a *apiServer) configure(ctx context.Context) (*apiserver.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure: %w", err)
 	}
+	settle(config)
 	return config, nil
 }
 
@@ -151,7 +152,7 @@ func (a *apiServer) client() (*rest.Config, error) {
 	return rest.CopyConfig(a.loopback), nil
 }
 
-// isReady asks the server's own readiness check.
+// isReady queries the server's own readiness check.
 func (a *apiServer) isReady(ctx context.Context) error {
 	cfg, err := a.client()
 	if err != nil {
@@ -163,7 +164,7 @@ func (a *apiServer) isReady(ctx context.Context) error {
 	}
 	body, err := client.Get().AbsPath("/readyz").Do(ctx).Raw()
 	if err != nil {
-		return fmt.Errorf("ask /readyz: %w: %s", err, failedChecks(body))
+		return fmt.Errorf("query /readyz: %w: %s", err, failedChecks(body))
 	}
 	return nil
 }

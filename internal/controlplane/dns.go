@@ -29,7 +29,7 @@ import (
 type coreDNS struct {
 	corefile string
 	address  netip.AddrPort
-	// name is one that the server must know to be ready.
+	// name is a name that the server must resolve to be ready.
 	name string
 	log  *slog.Logger
 
@@ -63,7 +63,7 @@ func (d *coreDNS) run(ctx context.Context) error {
 	}
 }
 
-// isReady asks for a name that every cluster has, as a pod would.
+// isReady queries a name that every cluster has, as a pod would.
 func (d *coreDNS) isReady(ctx context.Context) error {
 	d.mu.Lock()
 	up := d.up
@@ -74,10 +74,10 @@ func (d *coreDNS) isReady(ctx context.Context) error {
 	client := dns.Client{Timeout: time.Second}
 	reply, _, err := client.ExchangeContext(ctx, new(dns.Msg).SetQuestion(d.name, dns.TypeA), d.address.String())
 	if err != nil {
-		return fmt.Errorf("ask the DNS server: %w", err)
+		return fmt.Errorf("query the DNS server: %w", err)
 	}
 	if reply.Rcode != dns.RcodeSuccess || len(reply.Answer) == 0 {
-		return fmt.Errorf("ask the DNS server for %s: %s", d.name, dns.RcodeToString[reply.Rcode])
+		return fmt.Errorf("query the DNS server for %s: %s", d.name, dns.RcodeToString[reply.Rcode])
 	}
 	return nil
 }

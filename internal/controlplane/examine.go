@@ -6,6 +6,7 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
@@ -31,21 +33,50 @@ func damaged(path string, err error) error {
 		"--purge', then 'mullion restore FILE'), or start over with 'mullion down --purge'", path, err)}
 }
 
-// readable reports why etcd could not open its database; etcd itself would panic.
-func readable(db string) error {
+// openDatabase opens etcd's database for reading. It returns nil if there is none to read: it does not exist, is
+// empty, or is in use.
+func openDatabase(db string) (*bbolt.DB, error) {
 	if st, err := os.Stat(db); err != nil || st.Size() == 0 {
-		return nil // etcd makes it, or says why it cannot
+		return nil, nil // etcd makes it, or fails with the reason
 	}
 	b, err := bbolt.Open(db, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil // in use; etcd waits for it
+		return nil, nil // in use; etcd waits for it
 	case err != nil && errors.As(err, new(syscall.Errno)):
-		return err // of the machine, not of the content
+		return nil, err // of the machine, not of the content
 	case err != nil:
-		return damaged(db, err)
+		return nil, damaged(db, err)
+	}
+	return b, nil
+}
+
+// readable returns an error if etcd could not open its database; etcd itself would panic.
+func readable(db string) error {
+	b, err := openDatabase(db)
+	if b == nil {
+		return err
 	}
 	return b.Close()
+}
+
+// inDatabase returns the index of the last entry of etcd's log whose effect is in its database, or 0 if there is no
+// such entry. Damaged pages may end the process, so it comes after begin.
+func inDatabase(db string) (index uint64, err error) {
+	b, err := openDatabase(db)
+	if b == nil {
+		return 0, err
+	}
+	defer b.Close() // opened for reading
+	err = b.View(func(tx *bbolt.Tx) error {
+		if meta := tx.Bucket(schema.Meta.Name()); meta != nil {
+			if v := meta.Get(schema.MetaConsistentIndexKeyName); len(v) == 8 {
+				index = binary.BigEndian.Uint64(v)
+			}
+		}
+		return nil
+	})
+	return index, err
 }
 
 // Examine reads all of an etcd's data directory that is not in use, and returns an
@@ -90,7 +121,7 @@ func Examine(dir string, log *slog.Logger) error {
 // examineLimit bounds examine. A database of the largest size takes a few seconds.
 const examineLimit = time.Minute
 
-// examine runs Examine in a process of its own, because it may end the process.
+// examine runs Examine in a separate process, because it may end the process.
 func examine(ctx context.Context, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -103,13 +134,13 @@ func examine(ctx context.Context, dir string) error {
 	cmd.Stderr = &out
 	err = cmd.Run()
 	if _, failed := errors.AsType[*exec.ExitError](err); !failed || ctx.Err() != nil {
-		return nil // it is whole, or nothing is known of it
+		return nil // it is intact, or its state is unknown
 	}
 	return damaged(dir, errors.New(firstError(out.String())))
 }
 
-// firstError returns what the first line of a program's output says that reports an
-// error or a crash.
+// firstError returns the message of the first line of a program's output with an error or
+// a crash.
 func firstError(out string) string {
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)

@@ -15,8 +15,8 @@ import (
 // mullion that an earlier one cannot follow raises it.
 const dataFormat = 1
 
-// generation says which program used a data directory last; version.json. A
-// directory without it is of the time before there was one, or new.
+// generation is the content of version.json: the last program that used a data directory.
+// A directory without it is new, or older than the file's introduction.
 type generation struct {
 	Format     int    `json:"format"`
 	Mullion    string `json:"mullion"`
@@ -24,11 +24,11 @@ type generation struct {
 }
 
 // enter notes that this program uses the data directory. It is an error if a later
-// version has used it: that may have stored what this one cannot read, and would
-// take for damaged or, worse, overwrite.
+// version has used it: its data may be unreadable to this version, which would treat it
+// as damaged or, worse, overwrite it.
 func enter(c config.Config) error {
 	now := generation{Format: dataFormat, Mullion: version.String(), Kubernetes: version.Kubernetes}
-	// One that cannot be read says nothing, and is replaced.
+	// An unreadable file is replaced.
 	last, err := durable.ReadStatus[generation](c.VersionFile())
 	if err == nil && (last.Format > dataFormat || version.Newer(last.Kubernetes)) {
 		return &config.UnusableError{Err: fmt.Errorf("the data in %s were last used by mullion %s with Kubernetes %s, "+

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// fanIn is one listener made of several, because kube-apiserver serves one
-// listener and its --bind-address knows only one address or all of them.
+// fanIn is one listener made of several, because kube-apiserver serves one listener and
+// its --bind-address accepts only one address or all of them.
 type fanIn struct {
 	listeners []net.Listener
 	conns     chan accepted
@@ -27,8 +27,7 @@ type accepted struct {
 	err  error
 }
 
-// listen opens the port on every address or on none. The first address is the
-// one that Addr reports.
+// listen opens the port on all addresses, or fails. Addr returns the first address.
 func listen(ctx context.Context, addresses []netip.Addr, port uint16) (net.Listener, error) {
 	l := &fanIn{conns: make(chan accepted), done: make(chan struct{})}
 	for _, a := range addresses {

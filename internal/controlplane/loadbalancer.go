@@ -29,11 +29,12 @@ func (s *server) serviceController(ctx context.Context) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	lb := loadbalancer.Controller{
-		Client:  client,
-		Cluster: c.Name,
-		Pools:   c.LoadBalancer.Pools(),
-		Router:  fabric.OpenBalancer(c.LoadBalancer.Router, c.NodeCIDR, c.LoadBalancer.Pools()...),
-		Log:     s.log.With(logkey.Component, plan.ServiceController),
+		Client:    client,
+		Cluster:   c.Name,
+		Pools:     c.LoadBalancer.Pools(),
+		NodeCIDRs: c.NodeCIDRs(),
+		Router:    fabric.OpenBalancer(c.LoadBalancer.Router, c.NodeCIDR, c.LoadBalancer.Pools()...),
+		Log:       s.log.With(logkey.Component, plan.ServiceController),
 	}
 	return lb.Run(ctx)
 }

@@ -37,15 +37,15 @@ func bridgeLogs(log *slog.Logger, exit func(code int)) {
 	stdlog.SetOutput(corednsLog{slog.New(without{log.With(logkey.Component, "coredns").Handler(), noise()})})
 }
 
-// bridgeKlog leads klog into ours. CoreDNS' kubernetes plugin sets klog's
-// logger to one of its own when it starts, so it is called again after that.
+// bridgeKlog leads klog into ours. CoreDNS' kubernetes plugin replaces klog's logger when
+// it starts, so bridgeKlog is called again after that.
 func bridgeKlog(log *slog.Logger) {
-	h := log.With(logkey.Component, "kubernetes").Handler() // which part is not told
+	h := log.With(logkey.Component, "kubernetes").Handler() // klog doesn't name the component
 	klog.SetSlogLogger(slog.New(without{h, noise()}))
 }
 
-// noise lists warnings and errors that upstream logs on every start or stop
-// although nothing is wrong.
+// noise lists warnings and errors that upstream logs on every start or stop although
+// there is no problem.
 func noise() []string {
 	// there is no file of metric labels (component-base/metrics, Options.Apply)
 	const manifest = "The manifest file is empty, ignoring."
@@ -102,11 +102,11 @@ func (w corednsLog) Write(p []byte) (int, error) {
 
 var _ io.Writer = corednsLog{}
 
-// etcdLog passes on what etcd's tools warn of.
+// etcdLog passes on the warnings of etcd's tools.
 func etcdLog(log *slog.Logger) *zap.Logger { return zap.New(zapCore{without{log.Handler(), noise()}}) }
 
-// zapCore passes etcd's log on. Its information level tells every step of
-// raft, so only what is a warning or worse is kept.
+// zapCore passes etcd's log on. Its information level includes every step of raft, so
+// only warnings and errors are kept.
 type zapCore struct{ h slog.Handler }
 
 // Enabled implements zapcore.LevelEnabler.
@@ -127,8 +127,8 @@ func (c zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 
 // Write implements zapcore.Core.
 func (c zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	// etcd says four times, as warnings and errors, that it stopped listening when
-	// it was told to stop.
+	// etcd logs four times, as warnings and errors, that it stopped listening after a
+	// request to stop.
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType &&
 			(errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {

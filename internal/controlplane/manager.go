@@ -37,9 +37,9 @@ type windows struct {
 	manager  atomic.Pointer[manager.Manager]
 }
 
-// listenForAdmission opens the webhooks' port before the API server starts:
-// what controllers create in the first moments waits there until the webhooks
-// answer, instead of passing them by.
+// listenForAdmission opens the webhooks' port before the API server starts: objects that
+// controllers create in the first moments wait there until the webhooks respond, instead
+// of bypassing them.
 func listenForAdmission(ctx context.Context, c config.Config) (net.Listener, error) {
 	at := plan.AdmissionAddress(c).String()
 	var lc net.ListenConfig
@@ -59,7 +59,8 @@ func (w *windows) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the manager may do, and where, is made with other rights than its own.
+	// The manager's roles and namespace are created with rights that the manager doesn't
+	// have.
 	loopback, err := w.server.api.client()
 	if err != nil {
 		return err

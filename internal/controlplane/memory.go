@@ -5,7 +5,7 @@ package controlplane
 
 import "runtime/debug"
 
-// How often garbage is collected, in percent of the live heap (GOGC).
+// Values of GOGC: garbage is collected after growth by this percentage of the live heap.
 const (
 	// startGCPercent: while it starts, the process allocates a few hundred
 	// megabytes and the processors are the bottleneck.

@@ -49,8 +49,8 @@ func (m *metricsServer) run(ctx context.Context) error {
 	if err := parse(opts.Flags(), m.argv); err != nil {
 		return err
 	}
-	// It knows its callers by the certificate of kube-apiserver and needs no reviews
-	// of tokens.
+	// It authenticates its callers by the certificate of kube-apiserver and needs no
+	// token reviews.
 	opts.Authentication.RemoteKubeConfigFileOptional = true
 	if errs := append(opts.KubeletClient.Validate(), opts.GenericServerRunOptions.Validate()...); len(errs) > 0 {
 		return fmt.Errorf("validate options: %w", utilerrors.NewAggregate(errs))
@@ -66,8 +66,8 @@ func (m *metricsServer) run(ctx context.Context) error {
 	return server.RunUntil(ctx.Done())
 }
 
-// isReady asks whether it answers. Its own readiness check wants figures, and so
-// nodes, which a cluster may not have.
+// isReady checks that it responds. Its own readiness check requires metrics, and
+// therefore nodes, which a cluster may not have.
 func (m *metricsServer) isReady(ctx context.Context) error {
 	client, err := m.checker()
 	if err != nil {
@@ -77,19 +77,19 @@ func (m *metricsServer) isReady(ctx context.Context) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.address.String()+"/livez", nil)
 	if err != nil {
-		return fmt.Errorf("ask metrics-server: %w", err)
+		return fmt.Errorf("query metrics-server: %w", err)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask metrics-server: %w", err)
+		return fmt.Errorf("query metrics-server: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err != nil {
-		return fmt.Errorf("ask metrics-server: %w", err)
+		return fmt.Errorf("query metrics-server: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask metrics-server: %s: %s", resp.Status, failedChecks(body))
+		return fmt.Errorf("query metrics-server: %s: %s", resp.Status, failedChecks(body))
 	}
 	return nil
 }

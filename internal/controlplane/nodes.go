@@ -38,9 +38,9 @@ func (s *server) approver(ctx context.Context) error {
 	return a.Run(ctx)
 }
 
-// defaultAccount is how the controller manager's readiness is told, because it
-// serves no health check: without the account that it makes in each namespace no
-// pod can be created.
+// defaultAccount serves as readiness check of the controller manager, which doesn't have
+// a health check: without the account that it makes in each namespace no pod can be
+// created.
 func (s *server) defaultAccount(ctx context.Context) error {
 	cfg, err := s.api.client()
 	if err != nil {

@@ -101,7 +101,7 @@ func (s *server) end(reason error) {
 // exit stands in for os.Exit in upstream's code. It does not return, because
 // its callers do not expect it to.
 func (s *server) exit(code int) {
-	s.end(fmt.Errorf("a component ended the process with exit code %d; its last messages say why", code))
+	s.end(fmt.Errorf("a component ended the process with exit code %d; see its last messages", code))
 	select {}
 }
 
@@ -206,7 +206,7 @@ func (s *server) certificates() *certificates {
 	}
 }
 
-// components turns the plan's data into what supervise runs.
+// components turns the plan's data into components of package supervise.
 func (s *server) components(ctx context.Context) ([]supervise.Component, error) {
 	c := s.plan.Config
 	caPEM, err := os.ReadFile(c.ClusterCA())
@@ -272,9 +272,9 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 	return out, nil
 }
 
-// oneForAll makes the unasked end of a component the end of all of them. Its
-// Run returns only when it is asked to stop, so that the supervisor neither
-// starts it again nor stops the others out of order.
+// oneForAll turns the unexpected end of a component into the end of all components. Its
+// Run returns only after a request to stop, so that the supervisor neither starts it
+// again nor stops the others out of order.
 func (s *server) oneForAll(name string, run func(context.Context) error, once bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		finished := make(chan error, 1)

@@ -21,15 +21,15 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// revisionBump is by how much a restored datastore is ahead of its snapshot, so
-// that no client sees a revision go back: etcd's advice for Kubernetes
+// revisionBump is the lead of a restored datastore's revision over its snapshot, so that
+// no client sees a revision go back: etcd's advice for Kubernetes
 // (https://etcd.io/docs/v3.6/op-guide/recovery/, "Restoring with revision bump").
 const revisionBump = 1_000_000_000
 
-// SaveSnapshot writes a snapshot of the control plane's own etcd into a file and
-// checks it as `etcdutl snapshot status` does. It asks the control plane that runs;
-// if none does, it runs etcd alone for a moment, because only etcd knows what of
-// its log has not reached its database yet.
+// SaveSnapshot writes a snapshot of the control plane's own etcd into a file and checks
+// it as `etcdutl snapshot status` does. It requests the snapshot from the running control
+// plane; otherwise, it runs etcd alone for a moment, because only etcd can apply the part
+// of its log that has not reached its database yet.
 func SaveSnapshot(ctx context.Context, c config.Config, file string, log *slog.Logger) (config.Snapshot, error) {
 	if !c.Datastore.Embedded() {
 		return config.Snapshot{}, errors.New("snapshot: the control plane uses an external etcd")
@@ -78,7 +78,7 @@ func saveSnapshot(ctx context.Context, c config.Config, file string, log *slog.L
 	return errors.Join(err, <-ended)
 }
 
-// fetchSnapshot asks the etcd that runs.
+// fetchSnapshot requests a snapshot from the running etcd.
 func fetchSnapshot(ctx context.Context, c config.Config, file string, log *slog.Logger) error {
 	s := pki.Store{Dir: c.PKI()}
 	tls, err := transport.TLSInfo{

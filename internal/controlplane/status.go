@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
-	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -52,7 +51,7 @@ func (f *statusFile) update(components []supervise.Status) {
 		}
 	}
 	f.last = st
-	err := durable.WriteDocument(f.path, st)
+	err := supervise.WriteStatus(f.path, st)
 	if err != nil && !f.failing {
 		// The control plane itself may work; the next change tries again.
 		f.log.Error("cannot report the status", logkey.Error, err)

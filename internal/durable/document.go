@@ -23,10 +23,10 @@ var errTooLarge = fmt.Errorf("more than %d bytes", maxDocument)
 // byteOrderMark is the prefix that editors on Windows write before UTF-8.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// ParseDocument reads a JSON document strictly: a field that T lacks is an
-// error, because a misspelt field must not silently become a default, and so is
-// anything after the document. A byte order mark is skipped. Then check is
-// called, which may fill in defaults and reports what is wrong with the content.
+// ParseDocument reads a JSON document strictly: a field that T lacks is an error, because
+// a misspelt field must not silently become a default, and so is anything after the
+// document. A byte order mark is skipped. Then check is called, which may fill in
+// defaults, and returns an error for invalid content.
 func ParseDocument[T any](data []byte, check func(*T) error) (T, error) {
 	var doc, zero T
 	if len(data) > maxDocument {

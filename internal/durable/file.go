@@ -19,12 +19,12 @@ func WriteFile(path string, data []byte, perm os.FileMode) error {
 	})
 }
 
-// Replace replaces the file at path with what write writes, so that a reader, or
-// the same program after a power cut, finds the old content or the new content
-// and never a part. The new content is on the disk when Replace returns: it is
-// written to a temporary file in the same directory, synced and renamed, and the
-// directory is synced (rename(2) alone promises no order). The file never exists
-// with wider permissions than perm. If write fails, the old file stays.
+// Replace replaces the file at path with the output of write, so that a reader, or the
+// same program after a power cut, finds the old content or the new content and never a
+// part. The new content is on the disk when Replace returns: it is written to a temporary
+// file in the same directory, synced and renamed, and the directory is synced (rename(2)
+// alone promises no order). The file never exists with wider permissions than perm. If
+// write fails, the old file stays.
 func Replace(path string, perm os.FileMode, write func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	// CreateTemp opens with O_EXCL and mode 0600.

@@ -21,9 +21,9 @@ const (
 	Shared
 )
 
-// Lock is a held lock on a file. The kernel releases it when the process ends,
-// for whatever reason. The content of the file has no meaning. Unlock leaves the
-// file where it is: a process that waits for the lock may have it open.
+// Lock is a held lock on a file. The kernel releases it when the process ends for any
+// reason. The content of the file has no meaning. Unlock leaves the file where it is,
+// Remove does not.
 type Lock struct{ file *os.File }
 
 // LockedError is the error of TryLock if another holds the lock, in this
@@ -42,9 +42,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("lock %s: in use by another process (%d)", e.Path, e.PID)
 }
 
-// lockPoll is how often WaitLock tries: the kernel's own wait cannot be
-// interrupted by a context. Locks are held for tenths of a second to minutes, so
-// that 50 ms more do not show.
+// lockPoll is the interval between attempts of WaitLock: the kernel's own wait cannot be
+// interrupted by a context. Locks are held for tenths of a second to minutes, so that 50
+// ms more do not show.
 const lockPoll = 50 * time.Millisecond
 
 // TryLock takes the lock on the file at path, which it creates if necessary. The
@@ -56,7 +56,13 @@ func TryLock(path string, mode Mode) (*Lock, error) {
 	}
 	ok, err := setLock(f, mode)
 	if ok {
-		return &Lock{f}, nil
+		own, err := f.Stat()
+		if there, gone := os.Stat(path); err == nil && gone == nil && os.SameFile(own, there) {
+			return &Lock{f}, nil
+		}
+		// Its holder has removed the file meanwhile: a lock on it excludes no one that opens the path.
+		_ = f.Close() // the lock file has no content
+		return TryLock(path, mode)
 	}
 	if err != nil {
 		err = fmt.Errorf("lock %s: %w", path, err)
@@ -89,11 +95,19 @@ func WaitLock(ctx context.Context, path string, mode Mode) (*Lock, error) {
 
 // Unlock releases the lock.
 func (l *Lock) Unlock() {
-	_ = l.file.Close() // nothing was written
+	_ = l.file.Close() // the lock file has no content
 }
 
-// Holder returns the ID of a process that holds the lock on the file at path, or
-// 0 if there is none. It asks the kernel and leaves the lock as it is.
+// Remove removes the lock's file and releases the lock. A process that has the file open
+// makes another one.
+// Preconditions: the lock is exclusive.
+func (l *Lock) Remove() error {
+	defer l.Unlock()
+	return os.Remove(l.file.Name())
+}
+
+// Holder returns the ID of a process that holds the lock on the file at path, or 0. It
+// queries the kernel and does not take the lock.
 func Holder(path string) (int, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -102,7 +116,7 @@ func Holder(path string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find holder of lock: %w", err)
 	}
-	defer f.Close() // nothing was written
+	defer f.Close() // the lock file has no content
 	pid, err := getLock(f)
 	if err != nil {
 		return 0, fmt.Errorf("find holder of lock %s: %w", path, err)

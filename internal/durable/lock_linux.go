@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Locks are open file description locks (fcntl(2), F_OFD_SETLK). Unlike record
-// locks they also exclude their own process, and closing another descriptor of
-// the file does not release them; unlike flock(2) they can be examined without
-// being taken. The kernel does not tell whose they are, so the range says it: a
-// lock begins at byte 0, where all of them meet, and is as long as the number of
-// the process that holds it.
+// Locks are open file description locks (fcntl(2), F_OFD_SETLK). Unlike record locks they
+// also exclude their own process, and closing another descriptor of the file does not
+// release them; unlike flock(2) they can be examined without being taken. The kernel does
+// not report their owner, so the range encodes it: a lock begins at byte 0, where all of
+// them meet, and is as long as the number of the process that holds it.
 
 // setLock takes the lock and reports whether it could.
 func setLock(f *os.File, mode Mode) (bool, error) {
@@ -30,8 +29,7 @@ func setLock(f *os.File, mode Mode) (bool, error) {
 	return err == nil, err
 }
 
-// getLock returns the PID of a process that holds the lock in either mode, 0 if
-// none does.
+// getLock returns the PID of a process that holds the lock in either mode, or 0.
 func getLock(f *os.File) (int, error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lk); err != nil {
@@ -47,3 +45,7 @@ func getLock(f *os.File) (int, error) {
 	}
 	return int(lk.Len), nil
 }
+
+// LockOpen takes the exclusive lock of an open file and reports whether it could. The lock lives as long
+// as the open file description does, also if only the kernel still has it.
+func LockOpen(f *os.File) (bool, error) { return setLock(f, Exclusive) }

@@ -9,7 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -130,6 +133,38 @@ func TestSharedLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	three.Unlock()
+}
+
+// TestRemovedLock: holders remove the file of their lock, and never two hold it.
+func TestRemovedLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				l, err := durable.TryLock(path, durable.Exclusive)
+				if err != nil {
+					if _, locked := errors.AsType[*durable.LockedError](err); !locked {
+						t.Error(err)
+					}
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				if err := l.Remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 func TestWaitLock(t *testing.T) {

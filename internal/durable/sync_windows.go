@@ -3,6 +3,6 @@
 
 package durable
 
-// syncDir does nothing: Windows cannot open a directory for flushing, and NTFS
-// journals the rename.
+// syncDir is a no-op: Windows cannot open a directory for flushing, and NTFS journals the
+// rename.
 func syncDir(string) error { return nil }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package fault names the points where a multi-step operation may fail, so that
-// tests can make it fail there. In production a point costs one context lookup
-// and does nothing: the context carries the set of faults, and With panics
-// outside a test binary.
+// Package fault names the points where a multi-step operation may fail, so that tests can
+// make it fail there. In production a point is a no-op that costs one context lookup: the
+// context carries the set of faults, and With panics outside a test binary.
 package fault
 
 import (
@@ -37,18 +36,17 @@ func NewSet(points ...string) *Set {
 	return s
 }
 
-// Reached lists the points passed so far, in order. A test first runs the
-// operation with an empty set to learn them, then walks the list.
+// Reached lists the points passed so far, in order. A test first runs the operation with
+// an empty set to collect them, then walks the list.
 func (s *Set) Reached() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.reached...)
 }
 
-// With returns a context whose points obey the set.
-// Preconditions: the program is a test binary; With panics otherwise, because
-// a production build must not be able to fail on purpose. The test.v flag is
-// how the testing package itself makes a test binary known without linking it.
+// With returns a context whose points obey the set. Preconditions: the program is a test
+// binary; With panics otherwise, because a production build must not be able to fail on
+// purpose. The test.v flag identifies a test binary without linking the testing package.
 func With(ctx context.Context, s *Set) context.Context {
 	if flag.Lookup("test.v") == nil {
 		panic("fault.With called outside of a test")
@@ -56,7 +54,7 @@ func With(ctx context.Context, s *Set) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// Point returns ErrInjected if the context's set says so, and nil otherwise.
+// Point returns ErrInjected if the context's set has a fault there, and nil otherwise.
 // Names read as a path: "sandbox.run.after-network".
 func Point(ctx context.Context, name string) error {
 	s, ok := ctx.Value(key{}).(*Set)

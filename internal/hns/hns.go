@@ -5,8 +5,9 @@
 // it through computenetwork.dll (HCN v2) and vmcompute.dll (HNS v1).
 //
 // Package emul implements it over an object store and a data plane, package wire
-// carries it over a socket, and package hnstest tests what every implementation must
-// do. None of them is Windows' own; docs/fidelity/hns.md lists the differences.
+// carries it over a socket, and package hnstest tests the requirements of every
+// implementation. The implementations differ from Windows' own;
+// docs/fidelity/hns.md lists the differences.
 package hns
 
 import (
@@ -52,12 +53,12 @@ func (k Kind) String() string {
 // hresult.Error values with the code that HNS returns.
 type API interface {
 	// Enumerate returns a JSON array of the GUIDs of the objects that match the
-	// query, in the order in which they were made. A filter that matches nothing
-	// gives "[]", and so does a filter for the empty string.
+	// query, in the order in which they were made. A filter without a match gives
+	// "[]", and so does a filter for the empty string.
 	Enumerate(ctx context.Context, kind Kind, query string) (ids string, err error)
-	// Create makes an object. A zero id means the ID in settings or, if there is
-	// none, a new one. The network is used for endpoints only; if it is zero, the
-	// one in settings is meant.
+	// Create makes an object. A zero id means the ID in settings or, without one, a
+	// new one. The network is used for endpoints only; if it is zero, the one in
+	// settings is meant.
 	Create(ctx context.Context, kind Kind, network, id schema.GUID, settings string) (schema.GUID, error)
 	// Open reports whether the object exists.
 	Open(ctx context.Context, kind Kind, id schema.GUID) error

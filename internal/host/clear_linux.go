@@ -10,9 +10,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 )
 
-// Clear removes what hosts of a cluster leave on the machine if their parents
-// were killed: processes that are still dying, and cgroups. Everything else of
-// a host goes with its namespaces.
+// Clear removes the remains of hosts of a cluster on the machine if their parents
+// were killed: processes that are still dying, and cgroups. Everything else of a
+// host goes with its namespaces.
 // Preconditions: no host of the cluster runs.
 func Clear(ctx context.Context, cluster string) error {
 	hs, err := cgroup.Find()

@@ -22,7 +22,7 @@ import (
 // ErrDown is returned for a host that does not run.
 var ErrDown = errors.New("the host does not run")
 
-// Program is a program to run on a host beside those that process 1 keeps.
+// Program is a program to run on a host beside the components of process 1.
 type Program struct {
 	Argv, Env []string
 	GID       uint32
@@ -51,9 +51,8 @@ func RunningInit(dir, statusFile string) (int, error) {
 // Exec replaces this process by a program in a host's namespaces and cgroup, so that
 // the host's limits hold for it and it ends with the host. describe is given the
 // host's root directory, as seen from here. Exec returns only if it fails.
-func Exec(cluster, name, dir, statusFile string, narrow func() error,
-	describe func(root string) (Program, error)) error {
-	pid, err := RunningInit(dir, statusFile)
+func Exec(c Config, narrow func() error, describe func(root string) (Program, error)) error {
+	pid, err := RunningInit(c.Dir, c.Status)
 	if err != nil {
 		return err
 	}
@@ -63,20 +62,20 @@ func Exec(cluster, name, dir, statusFile string, narrow func() error,
 	}
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {
-		return fmt.Errorf("enter host %s: %w: install util-linux", name, err)
+		return fmt.Errorf("enter host %s: %w: install util-linux", c.Name, err)
 	}
 	hs, err := cgroup.Find()
 	if err != nil {
 		return err
 	}
-	if err := hs.Group(clusterGroup(cluster)).Child(name).Child(initGroup).Enter(os.Getpid()); err != nil {
-		return fmt.Errorf("enter host %s: %w", name, err)
+	if err := hs.Group(clusterGroup(c.Cluster)).Child(c.Name).Child(initGroup).Enter(os.Getpid()); err != nil {
+		return fmt.Errorf("enter host %s: %w", c.Name, err)
 	}
-	// Nothing of the machine's but the three standard streams goes along.
+	// It inherits only the three standard streams from the machine.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("enter host %s: %w", name, err)
+		return fmt.Errorf("enter host %s: %w", c.Name, err)
 	}
-	return fmt.Errorf("enter host %s: %w", name, enter(nsenter, enterArgv(pid, p), p.Env, narrow))
+	return fmt.Errorf("enter host %s: %w", c.Name, enter(nsenter, enterArgv(pid, p), p.Env, narrow))
 }
 
 // enterArgv is the command line of nsenter(1).

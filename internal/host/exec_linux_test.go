@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 func TestEnterArgv(t *testing.T) {
@@ -30,7 +31,7 @@ func TestRunningInit(t *testing.T) {
 		t.Errorf("never started: %v", err)
 	}
 	s := Status{PID: os.Getpid(), InitPID: 42, Phase: Running}
-	if err := s.write(status); err != nil {
+	if err := supervise.WriteStatus(status, s); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := RunningInit(dir, status); !errors.Is(err, ErrDown) {
@@ -45,7 +46,7 @@ func TestRunningInit(t *testing.T) {
 		t.Errorf("running: %d, %v", pid, err)
 	}
 	s.Phase = Stopping
-	if err := s.write(status); err != nil {
+	if err := supervise.WriteStatus(status, s); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := RunningInit(dir, status); !errors.Is(err, ErrDown) {

@@ -10,11 +10,11 @@ type Machine struct {
 	CPUs        []int // numbers of the processors, sorted
 	MemoryBytes int64
 	Tasks       int64 // processes and threads that the kernel can have
-	DiskBytes   int64 // free, where the host's directory lies
+	DiskBytes   int64 // free, where the host's directory lies; in Parent the size of the host's disk
 }
 
-// Ceilings bound what runs on hosts, so that a program that takes all that it can
-// get ends before the machine is short of it.
+// Ceilings bound the programs on hosts, so that a program that takes all memory
+// ends before the machine is short of it.
 type Ceilings struct {
 	All  cgroup.Limits // all hosts of all clusters together
 	Host cgroup.Limits // one host
@@ -23,16 +23,16 @@ type Ceilings struct {
 // leastRest is the memory that the rest of the machine keeps at least.
 const leastRest = 1 << 30
 
-// What a host gets of the machine's memory if its configuration does not say it.
+// A host's share of the machine's memory without a configured limit.
 const (
 	leastMemory = 2 << 30   // at least, unless that is more than its share of the ceiling
 	memoryUnit  = 256 << 20 // sizes are rounded down to it
 )
 
-// CeilingsOf decides the ceilings. given are those of the host's configuration, which
-// win. hosts is how many share the machine: all together get three quarters of its
-// memory. Processors are not divided, because hosts seldom work all at once, and a
-// busy one harms the others little.
+// CeilingsOf decides the ceilings. given are the ceilings of the host's
+// configuration, which win. hosts is how many share the machine: all together get
+// three quarters of its memory. Processors are not divided, because hosts seldom work
+// all at once, and a busy one harms the others little.
 func CeilingsOf(m Machine, given cgroup.Limits, hosts int) Ceilings {
 	c := Ceilings{
 		All: cgroup.Limits{

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measure reads what the machine has. dir is the host's directory.
+// measure reads the machine's resources. dir is the host's directory.
 func measure(dir string) (Machine, error) {
 	var m Machine
 	var err error
@@ -38,10 +38,15 @@ func measure(dir string) (Machine, error) {
 			m.Tasks = n
 		}
 	}
+	m.DiskBytes, err = freeBytes(dir)
+	return m, err
+}
+
+// freeBytes returns the free space of the disk on which a directory lies.
+func freeBytes(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		return m, fmt.Errorf("measure machine: read free space of %s: %w", dir, err)
+		return 0, fmt.Errorf("read free space of %s: %w", dir, err)
 	}
-	m.DiskBytes = int64(fs.Bavail) * fs.Bsize
-	return m, nil
+	return int64(fs.Bavail) * fs.Bsize, nil
 }

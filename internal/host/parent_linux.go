@@ -4,8 +4,6 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -22,10 +20,12 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // clearLimit bounds the wait for the processes of a host that were killed. The
@@ -36,8 +36,8 @@ const clearLimit = 5 * time.Second
 var ErrRunning = errors.New("the host is already running")
 
 // Run boots a host and blocks until it has ended. It returns nil if the context
-// was cancelled, and an error if the host ended by itself. It first cleans up what
-// an earlier run of the host left behind.
+// was cancelled, and an error if the host ended by itself. It first cleans up after
+// an earlier run of the host.
 func Run(ctx context.Context, c Spec, log *slog.Logger) (err error) {
 	p := &Parent{spec: c, log: log, status: Status{
 		Name: c.Name, Build: c.Build, Product: c.Product, Address: c.Address.Addr().String(),
@@ -57,11 +57,13 @@ func Run(ctx context.Context, c Spec, log *slog.Logger) (err error) {
 		})
 	}()
 	boot, err := p.prepare(ctx)
+	defer func() { _ = p.disk.Close() }() // unless process 1 has it; nil and closed files refuse
 	if err != nil {
 		return fmt.Errorf("prepare host %s: %w", c.Name, err)
 	}
-	// From now on this process waits. It would keep what preparing left (10 MB, or
-	// 30 MB if it has made Wine's templates) for as long as the host runs.
+	// From now on this process waits. It would keep the memory of the preparation
+	// (10 MB, or 30 MB if it has made Wine's templates) for as long as the host
+	// runs.
 	debug.FreeOSMemory()
 	if err := p.run(ctx, boot); err != nil {
 		return fmt.Errorf("run host %s: %w", c.Name, err)
@@ -78,6 +80,7 @@ type Parent struct {
 
 	spec Spec
 	log  *slog.Logger
+	disk *os.File // a mount, until process 1 has it
 
 	mu     sync.Mutex
 	status Status // guarded by mu
@@ -88,12 +91,12 @@ func (p *Parent) update(change func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.status)
-	if err := p.status.write(p.spec.Status); err != nil {
+	if err := supervise.WriteStatus(p.spec.Status, p.status); err != nil {
 		p.log.Warn("status not written", logkey.Error, err)
 	}
 }
 
-// Step tells users what is being prepared.
+// Step sets the current step of the preparation, which users see.
 func (p *Parent) Step(text string) { p.update(func(s *Status) { s.Step = text }) }
 
 // lock makes sure that one process at a time uses the host's directory.
@@ -113,7 +116,26 @@ func (p *Parent) lock() (release func(), err error) {
 
 // prepare makes everything that needs no namespace.
 func (p *Parent) prepare(ctx context.Context) (boot any, err error) {
+	if err := checkSpace(p.spec.Dir); err != nil {
+		return nil, err
+	}
 	if p.Machine, err = measure(p.spec.Dir); err != nil {
+		return nil, err
+	}
+	// Leftovers of a killed parent use the disk: its processes died with it, or are
+	// dying.
+	hs, err := cgroup.Find()
+	if err != nil {
+		return nil, err
+	}
+	if err := hs.Group(clusterGroup(p.spec.Cluster)).Child(p.spec.Name).Clear(ctx, clearLimit); err != nil {
+		return nil, err
+	}
+	p.Step("disk")
+	if p.disk, err = openDisk(ctx, p.spec, p.Machine); err != nil {
+		return nil, err
+	}
+	if p.Machine.DiskBytes, err = sizeOfDisk(p.disk); err != nil {
 		return nil, err
 	}
 	p.Ceilings = CeilingsOf(p.Machine, p.spec.Limits, p.spec.Hosts)
@@ -140,15 +162,12 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	}
 	all := hs.Group(allGroup)
 	group := hs.Group(clusterGroup(c.Cluster)).Child(c.Name)
-	// What a killed parent left: its processes died with it, or are dying.
-	if err := group.Clear(ctx, clearLimit); err != nil {
-		return err
-	}
 	if err := errors.Join(all.Make(p.Ceilings.All), group.Make(p.Ceilings.Host), group.Allow(c.Devices)); err != nil {
 		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
 	p.Step("namespaces")
-	in, err := startInit(c)
+	in, err := startInit(c, p.disk)
+	_ = p.disk.Close() // process 1 has it
 	if err != nil {
 		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
@@ -168,7 +187,10 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	p.log.Info("host booted", logkey.Node, c.Name, logkey.PID, in.pid())
 	fatal := make(chan string, 1)
 	go p.listen(hostCtx, in.reports, fatal)
+	var short error
 	select {
+	case short = <-shortOfSpace(hostCtx, c.Dir):
+		// While there is room for the kernel's dirty pages.
 	case <-in.ended:
 		select {
 		case why := <-fatal:
@@ -180,7 +202,7 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	}
 	p.update(func(s *Status) { s.Phase, s.Since = Stopping, time.Now() })
 	p.log.Info("host is shutting down", logkey.Node, c.Name)
-	return in.stop()
+	return errors.Join(short, in.stop())
 }
 
 // connect gives process 1 everything that must come from outside and lets it start.
@@ -199,7 +221,7 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		NodeNet:    c.Address.Masked(),
 		PodNet:     c.PodCIDR,
 		ServiceNet: c.ServiceCIDR,
-		Second:     c.Second.ranges(),
+		IPv6:       c.IPv6,
 	})
 	if err != nil {
 		return err
@@ -210,11 +232,11 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 	}
 	netns := fmt.Sprintf("/proc/%d/ns/net", in.pid())
 	if err := cable.Connect(ctx, fabric.Attachment{
-		Node: c.Name, Netns: netns, Address: c.Address, Address6: c.Second.Address,
+		Node: c.Name, Netns: netns, Address: c.Address, Address6: c.IPv6Address,
 	}); err != nil {
 		return err
 	}
-	// Routes of the last boot; the host announces those of this one.
+	// Routes of the last boot; the host announces its new routes.
 	if err := errors.Join(p.announce(ctx, nil),
 		p.router().SetShared(ctx, c.Address.Addr(), nil)); err != nil {
 		return err
@@ -237,47 +259,50 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 	return in.boot.Close()
 }
 
-// router knows the way to the host's pods.
+// router returns the router with the routes to the host's pods.
 func (p *Parent) router() *fabric.Router {
 	return fabric.OpenRouter(cmp.Or(p.spec.Router, p.spec.Fabric))
 }
 
-// announce makes the host the owner of exactly these ranges of pods, each by the host's address of its family.
+// announce makes the host the owner of exactly these ranges of pods.
 func (p *Parent) announce(ctx context.Context, ranges []netip.Prefix) error {
-	err := p.router().SetPrefixes(ctx, p.spec.Address.Addr(), ranges)
-	if second := p.spec.Second.Address; second.IsValid() {
-		err = errors.Join(err, p.router().SetPrefixes(ctx, second.Addr(), ranges))
+	return p.spec.Announce(ctx, p.router(), ranges)
+}
+
+// Announce makes the host the owner of exactly these ranges of pods, each by the host's address of its family.
+func (c Config) Announce(ctx context.Context, router *fabric.Router, ranges []netip.Prefix) (err error) {
+	for _, own := range ipv6.List(c.Address, c.IPv6Address) {
+		err = errors.Join(err, router.SetPrefixes(ctx, own.Addr(), ranges))
 	}
 	return err
 }
 
+// reportLimit bounds a report of process 1: a few kB.
+const reportLimit = 1 << 20
+
 // listen takes the reports of process 1 into the status until it has ended, and
-// tells the fabric the way to the host's pods.
+// announces the routes to the host's pods to the fabric.
 func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- string) {
-	lines := bufio.NewReader(reports)
 	var announced, shared []netip.Prefix
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
+	// An error of reading is the end of process 1.
+	_, _ = io.Copy(&lines{limit: reportLimit, each: func(line []byte) {
 		var r report
-		if json.NewDecoder(bytes.NewReader(line)).Decode(&r) != nil {
-			continue // a line cut off by a kill
+		if json.Unmarshal(line, &r) != nil {
+			return // cut off by a kill
 		}
 		if r.Fatal != "" {
-			fatal <- r.Fatal
+			fatal <- r.Fatal // the last report
 			return
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
-		if !slices.Equal(r.PodRanges, announced) || !slices.Equal(r.Shared, shared) {
-			err := errors.Join(p.announce(ctx, r.PodRanges),
-				p.router().SetShared(ctx, p.spec.Address.Addr(), r.Shared))
-			if err != nil {
-				p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)
-				continue // until the next report
-			}
-			announced, shared = r.PodRanges, r.Shared
+		if slices.Equal(r.PodRanges, announced) && slices.Equal(r.Shared, shared) {
+			return
 		}
-	}
+		err := errors.Join(p.announce(ctx, r.PodRanges), p.router().SetShared(ctx, p.spec.Address.Addr(), r.Shared))
+		if err != nil {
+			p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)
+			return // until the next report
+		}
+		announced, shared = r.PodRanges, r.Shared
+	}}, reports)
 }

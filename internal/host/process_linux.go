@@ -4,17 +4,19 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // stopInit is how long process 1 has to stop in order before it is killed: it
@@ -31,7 +33,7 @@ type initProcess struct {
 }
 
 // startInit starts process 1 in its namespaces. It waits for connect.
-func startInit(c Spec) (_ *initProcess, err error) {
+func startInit(c Spec, disk *os.File) (_ *initProcess, err error) {
 	bootR, bootW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start process 1: %w", err)
@@ -47,7 +49,18 @@ func startInit(c Spec) (_ *initProcess, err error) {
 			err = errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close(), reportR.Close())
 		}
 	}()
-	inherited := []*os.File{bootR, reportW}
+	sockets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	volumesR, volumesW := os.NewFile(uintptr(sockets[0]), "volumes"), os.NewFile(uintptr(sockets[1]), "volumes")
+	defer volumesW.Close()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, volumesR.Close())
+		}
+	}()
+	inherited := []*os.File{bootR, reportW, disk, volumesW}
 	for _, name := range c.Descriptors {
 		f, err := os.Open(name)
 		if err != nil {
@@ -77,18 +90,11 @@ func startInit(c Spec) (_ *initProcess, err error) {
 		Pdeathsig:  syscall.SIGKILL,
 	}
 	in := &initProcess{cmd: cmd, boot: bootW, reports: reportR, ended: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel ties the parent-death signal to the thread that forked, so it
-		// must live as long as we do (see supervise.Spawner).
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-in.ended
-	}()
-	if err := <-started; err != nil {
-		close(in.ended)
+	if err := supervise.NewSpawner().Start(cmd); err != nil {
 		return nil, err
 	}
+	// It ends with process 1, which has the other end of the socket.
+	go mountVolumes(context.Background(), volumesR)
 	go func() {
 		in.err = cmd.Wait()
 		if in.err == nil {
@@ -101,7 +107,7 @@ func startInit(c Spec) (_ *initProcess, err error) {
 
 func (in *initProcess) pid() int { return in.cmd.Process.Pid }
 
-// stop asks process 1 to shut the host down.
+// stop sends process 1 a request to shut the host down.
 func (in *initProcess) stop() error {
 	// An error means that it has ended.
 	_ = in.cmd.Process.Signal(syscall.SIGTERM)

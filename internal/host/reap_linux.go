@@ -34,7 +34,7 @@ type Reaper struct {
 
 func NewReaper() *Reaper { return &Reaper{own: map[int]bool{}} }
 
-// Watch is spawner.Child with the child known as ours.
+// Watch is spawner.Child with the child registered at the reaper.
 func (r *Reaper) Watch(s *supervise.Spawner, c supervise.Command) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pid := 0
@@ -49,7 +49,7 @@ func (r *Reaper) Watch(s *supervise.Spawner, c supervise.Command) func(context.C
 	}
 }
 
-// CombinedOutput is the command's, with its process known as ours.
+// CombinedOutput is the command's, with its process registered at the reaper.
 func (r *Reaper) CombinedOutput(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -78,9 +78,9 @@ func (r *Reaper) forget(pid int) {
 	delete(r.own, pid)
 }
 
-// run buries until the context ends. A dead child that is not known as ours is
-// left alone the first time, because it may be about to become known: its
-// process ID is noted a moment after it was started.
+// run buries until the context ends. A dead child that is not registered is left
+// alone the first time, because it may be registered in a moment: its process ID is
+// noted a moment after it was started.
 func (r *Reaper) run(ctx context.Context) {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
@@ -138,12 +138,18 @@ func zombies() []int {
 	return dead
 }
 
-func isZombie(pid int) bool {
+func isZombie(pid int) bool { return ProcessState(pid) == 'Z' }
+
+// ProcessState returns the state of a process as in /proc/PID/stat: 'S', 'T', 'Z'; 0 if it has ended.
+func ProcessState(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return 0
 	}
 	// "PID (NAME) STATE ...": the name may contain anything, also ") ".
 	i := bytes.LastIndexByte(stat, ')')
-	return i >= 0 && i+2 < len(stat) && stat[i+2] == 'Z'
+	if i < 0 || i+2 >= len(stat) {
+		return 0
+	}
+	return stat[i+2]
 }

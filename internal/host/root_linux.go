@@ -25,14 +25,14 @@ type Mount struct {
 	Data   string
 	// ReadOnly makes a bind and all below it read-only.
 	ReadOnly bool
-	// Alone binds Source without what is mounted below it.
+	// Alone binds Source without the mounts below it.
 	Alone bool
 	// Optional sources may be missing.
 	Optional bool
 }
 
-// Link is a symbolic link in the new root.
-type Link struct{ Target, Name string }
+// link is a symbolic link in the new root.
+type link struct{ target, name string }
 
 // Flags of file systems that hold no devices, or no programs either.
 const (
@@ -47,7 +47,7 @@ func Base(cgroups cgroup.Hierarchies) []Mount {
 	list := []Mount{
 		{Source: "tmpfs", Target: "/", Type: "tmpfs", Flags: Quiet, Data: "mode=755,size=64m"},
 		{Source: "/usr", Target: "/usr", ReadOnly: true},
-		// What programs of /usr look for outside of it: the loader's cache, links of
+		// Files outside of /usr that its programs use: the loader's cache, links of
 		// alternatives (nft, for one), certificates of registries.
 		ro("/etc/ld.so.cache"), ro("/etc/alternatives"), ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"),
 		ro("/etc/localtime"), {Source: "proc", Target: "/proc", Type: "proc", Flags: Inert},
@@ -100,33 +100,49 @@ func describeCgroups(hs cgroup.Hierarchies) []Mount {
 	return list
 }
 
-// Links lists the links that every host's root has.
-func Links() []Link {
+// Enter builds the root file system of a host from its mounts, and makes it the root of the process, which gets the
+// host's name.
+// Preconditions: the process is alone in its namespaces.
+func Enter(c Config, mounts []Mount) error {
+	root := RootDir(c.Dir)
+	if err := buildRoot(mounts, links(), root); err != nil {
+		return err
+	}
+	if err := pivot(root); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(c.Name)); err != nil {
+		return fmt.Errorf("set host name: %w", err)
+	}
+	return nil
+}
+
+// links lists the links that every host's root has.
+func links() []link {
 	return describeLinks(func(name string) (string, bool) {
 		target, err := os.Readlink(name)
 		return target, err == nil
 	})
 }
 
-// describeLinks lists the links of a root, given those of the machine.
-func describeLinks(machine func(name string) (target string, ok bool)) []Link {
-	links := []Link{
+// describeLinks lists the links of a root, given the machine's links.
+func describeLinks(machine func(name string) (target string, ok bool)) []link {
+	links := []link{
 		{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
 		{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"}, {"/tmp", "/var/tmp"},
 	}
 	// /bin and its kind are links into /usr on every supported distribution.
 	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
 		if target, ok := machine(name); ok {
-			links = append(links, Link{target, name})
+			links = append(links, link{target, name})
 		}
 	}
 	return links
 }
 
-// BuildRoot makes the root file system below dir.
-// Preconditions: the process is alone in its mount namespace.
-func BuildRoot(mounts []Mount, links []Link, dir string) error {
-	// What is mounted from here on must not show on the machine.
+// buildRoot makes the root file system below dir.
+func buildRoot(mounts []Mount, links []link, dir string) error {
+	// Later mounts must not show on the machine.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
 	}
@@ -136,11 +152,11 @@ func BuildRoot(mounts []Mount, links []Link, dir string) error {
 		}
 	}
 	for _, l := range links {
-		name := filepath.Join(dir, l.Name)
+		name := filepath.Join(dir, l.name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return fmt.Errorf("make root: %w", err)
 		}
-		if err := os.Symlink(l.Target, name); err != nil {
+		if err := os.Symlink(l.target, name); err != nil {
 			return fmt.Errorf("make root: %w", err)
 		}
 	}
@@ -179,13 +195,12 @@ func (m Mount) do(root string) error {
 	if !m.ReadOnly {
 		return nil
 	}
-	// MS_REMOUNT would leave what is mounted below writable (mount_setattr(2),
-	// Linux 5.12).
+	// MS_REMOUNT would leave mounts below writable (mount_setattr(2), Linux 5.12).
 	return unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE,
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// MakeTarget makes what can be mounted on.
+// MakeTarget makes a mount point, a directory or a file.
 func MakeTarget(target string, dir bool) error {
 	if dir {
 		return os.MkdirAll(target, 0o755)
@@ -200,8 +215,8 @@ func MakeTarget(target string, dir bool) error {
 	return f.Close()
 }
 
-// Pivot makes dir the root of the namespace and lets go of the old one.
-func Pivot(dir string) error {
+// pivot makes dir the root of the namespace and lets go of the old one.
+func pivot(dir string) error {
 	if err := unix.Chdir(dir); err != nil {
 		return fmt.Errorf("enter new root: %w", err)
 	}

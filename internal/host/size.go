@@ -16,7 +16,7 @@ import (
 
 // Size describes the machine that programs of a host see.
 type Size struct {
-	// CPUs are the numbers of the processors, which are those of the machine.
+	// CPUs are the numbers of the processors, numbered as on the machine.
 	CPUs        []int `json:"cpus"`
 	MemoryBytes int64 `json:"memoryBytes"`
 }
@@ -33,15 +33,15 @@ func sizeOf(m Machine, own cgroup.Limits) Size {
 // processors returns how many processors have this much time.
 func processors(milliCPU int64) int { return int((milliCPU + 999) / 1000) }
 
-// cpuLimits returns limits that hold a host to the processors of its size. Quota says
-// how: by a quota of processor time, with which the host's programs run on all
-// processors of the machine, or by keeping them on some. Version 1 of cgroups refuses a
-// pod with a quota above that of its host, which Linux nodes allow; Wine cannot work
-// with processors that do not begin at 0. The turn spreads hosts over the machine.
+// cpuLimits returns limits that hold a host to the processors of its size. Quota
+// selects the method: a quota of processor time, with which the host's programs run on
+// all processors of the machine, or a fixed set of processors. Version 1 of cgroups
+// refuses a pod with a quota above its host's, which Linux nodes allow; Wine cannot
+// work with processors that do not begin at 0. The turn spreads hosts over the machine.
 func cpuLimits(own cgroup.Limits, m Machine, s Size, pin bool, turn int) (cgroup.Limits, Size) {
 	n := len(s.CPUs)
 	if n == len(m.CPUs) {
-		own.MilliCPU = 0 // all of them: there is nothing to limit
+		own.MilliCPU = 0 // all of them: no limit is necessary
 		return own, s
 	}
 	if !pin {
@@ -81,10 +81,10 @@ const sizeDir = "/run/size"
 // sizeFile is a file of the kernel that another one lies over.
 type sizeFile struct {
 	target string // of the kernel
-	text   string // "" at first for what follows the host's use
+	text   string // "" at first for files that follow the host's use
 }
 
-// name is that of the file in sizeDir.
+// name returns the path of the file in sizeDir.
 func (f sizeFile) name() string { return path.Join(sizeDir, path.Base(f.target)) }
 
 // Names of the files that follow the host's use.

@@ -23,8 +23,8 @@ import (
 // seconds.
 const useEvery = time.Second
 
-// SizeFiles returns the files that show the size, by what they lie over in /proc.
-// Containers have a /proc of their own.
+// SizeFiles returns the files that show the size, by the path in /proc that they
+// cover. Containers have their own /proc.
 func SizeFiles() map[string]string {
 	out := map[string]string{}
 	for _, target := range []string{meminfoFile, statFile, cpuinfoFile} {
@@ -46,9 +46,9 @@ type shown struct {
 	told  bool // that something failed
 }
 
-// ShowSize puts files over those of the kernel that tell the size of the machine, and
-// lets them follow the use of the host's cgroup until the context ends. Process 1 calls
-// it in the host's root.
+// ShowSize puts files over the kernel's files with the size of the machine, and lets
+// them follow the use of the host's cgroup until the context ends. Process 1 calls it
+// in the host's root.
 func ShowSize(ctx context.Context, s Size, hs cgroup.Hierarchies) error {
 	cpuinfo, err := os.ReadFile(cpuinfoFile)
 	if err != nil {
@@ -115,8 +115,8 @@ func (h *shown) follow(ctx context.Context) {
 	}
 }
 
-// failed tells the log once that the host's use cannot be read completely, as on
-// machines whose kernel lacks a controller.
+// failed logs once that the host's use cannot be read completely, as on machines
+// whose kernel lacks a controller.
 func (h *shown) failed(err error) {
 	if err != nil && !h.told {
 		slog.Error("use of the host is not shown completely", logkey.Error, err)

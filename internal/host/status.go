@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -37,7 +38,8 @@ type Status struct {
 	InitPID int       `json:"initPID,omitempty"`
 	Phase   Phase     `json:"phase"`
 	Since   time.Time `json:"since"`
-	// Step says what is being prepared, or why the host stopped by itself.
+	// Step is the current step of the preparation, or the reason why the host
+	// stopped by itself.
 	Step string `json:"step,omitempty"`
 
 	// Components are the processes that process 1 keeps.
@@ -56,4 +58,21 @@ func ReadStatus(path string) (Status, error) {
 	return s, nil
 }
 
-func (s Status) write(path string) error { return durable.WriteDocument(path, s) }
+// Freezes lists the last restart of each program that did not answer, including the agent's programs.
+func (s Status) Freezes() []supervise.Freeze {
+	var list []supervise.Freeze
+	add := func(f *supervise.Freeze) {
+		if f != nil {
+			list = append(list, *f)
+		}
+	}
+	for _, c := range s.Components {
+		add(c.Frozen)
+	}
+	var a agent.Status
+	if json.Unmarshal(s.Agent, &a) == nil { // absent on a Linux worker
+		add(a.Kubelet.Frozen)
+		add(a.Proxy.Frozen)
+	}
+	return list
+}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 func TestStatusFile(t *testing.T) {
@@ -20,7 +22,7 @@ func TestStatusFile(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	s := Status{Name: "win-1", Phase: Running, Since: time.Unix(1, 0).UTC(), Agent: json.RawMessage(`{"joined":true}`)}
-	if err := s.write(path); err != nil {
+	if err := supervise.WriteStatus(path, s); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadStatus(path)

@@ -22,7 +22,7 @@ type Options struct {
 	Force bool
 	// Say is called with each object when it is done; it may be nil.
 	Say func(Step)
-	// Waiting is called with a description of what Apply waits for; it may be nil.
+	// Waiting is called with a description of the condition that Apply waits for; it may be nil.
 	Waiting func(string)
 }
 
@@ -38,13 +38,13 @@ func (o Options) waiting(format string, args ...any) {
 	}
 }
 
-// Apply creates the objects of a configuration, and changes those that differ.
-// It first sends all of them to the API server as dry runs, so that refusals
-// are known before anything is changed. If it is interrupted, it may be called
-// again.
+// Apply creates the objects of a configuration, and changes the objects that
+// differ. It first sends all of them to the API server as dry runs, so that
+// refusals are known before the first change. If it is interrupted, it may be
+// called again.
 //
 // Errors: ErrUnreachable, *TooOldError, *ElsewhereError, *BuiltInError,
-// *HelmError, *AuthoritiesError, ConflictError, and those of the API server.
+// *HelmError, *AuthoritiesError, ConflictError, and errors of the API server.
 func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	objects, err := Objects(cfg)
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *Cluster) notBuiltIn(ctx context.Context) error {
 }
 
 // awaitDeletions waits until objects that are being deleted are gone: an
-// uninstallation may just have been interrupted, and nothing can be created in
-// a namespace that is being deleted.
+// uninstallation may just have been interrupted, and a namespace that is being
+// deleted doesn't accept new objects.
 func (c *Cluster) awaitDeletions(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
 	for _, o := range objects {
 		k, err := kindOf(o)
@@ -170,7 +170,7 @@ func (c *Cluster) awaitDeletions(ctx context.Context, objects []*unstructured.Un
 	return nil
 }
 
-// deletionText describes what delays the deletion of an object.
+// deletionText describes the cause of delay in the deletion of an object.
 func deletionText(o, live *unstructured.Unstructured) string {
 	text := "the removal of " + describe(o)
 	if live == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// authoritiesKey is the key in the ConfigMap: the one that `kubectl create
-// configmap --from-file=ca.crt` makes, and what a folder of containerd's
-// certs.d has.
+// authoritiesKey is the key in the ConfigMap: the same as `kubectl create
+// configmap --from-file=ca.crt` makes, and as the file's name in a folder of
+// containerd's certs.d.
 const authoritiesKey = "ca.crt"
 
 // AuthoritiesError reports a ConfigMap of registries' authorities that does not

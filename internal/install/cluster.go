@@ -66,8 +66,8 @@ func Connect(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{dynamic: dyn, discovery: disc, typed: typed}, nil
 }
 
-// ErrUnreachable is wrapped by what Apply and Remove return when the cluster
-// does not answer their first question.
+// ErrUnreachable is wrapped by the errors of Apply and Remove when the cluster
+// does not answer their first request.
 var ErrUnreachable = errors.New("the cluster does not answer")
 
 // TooOldError refuses a cluster.
@@ -78,7 +78,7 @@ func (e *TooOldError) Error() string {
 		"objects by matchConditions", e.Version, oldest)
 }
 
-// check asks for the version.
+// check requests the version.
 func (c *Cluster) check() error {
 	info, err := c.discovery.ServerVersion()
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *Cluster) get(ctx context.Context, k kind, namespace, name string) (*uns
 const pageSize = 500
 
 // list returns the objects of a kind that match a selector, in all namespaces
-// if namespace is ""; none if there is no such kind.
+// if namespace is "". It returns nil if there is no such kind.
 func (c *Cluster) list(ctx context.Context, k kind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
@@ -197,7 +197,7 @@ func (c *Cluster) list(ctx context.Context, k kind, namespace, selector string) 
 }
 
 // until calls done until it returns true or an error, or the context ends; the
-// error then says what it waited for.
+// error then names the missing condition.
 func until(ctx context.Context, what func() string, done func(context.Context) (bool, error)) error {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()

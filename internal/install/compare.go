@@ -27,7 +27,7 @@ const (
 	Changed   Action = "changed"
 	Unchanged Action = "unchanged"
 	Removed   Action = "removed"
-	Kept      Action = "kept" // not ours, or in use; Why says so
+	Kept      Action = "kept" // not part of the installation, or in use; see Why
 )
 
 // Step is one object and the action planned or done for it.
@@ -80,7 +80,7 @@ func conflicts(o *unstructured.Unstructured, err error) ConflictError {
 	return out
 }
 
-// helmRelease returns the Helm release that an object belongs to; "" if none.
+// helmRelease returns the Helm release that an object belongs to, or "".
 func helmRelease(o *unstructured.Unstructured) string {
 	return o.GetAnnotations()["meta.helm.sh/release-name"]
 }
@@ -95,7 +95,7 @@ func (e *HelmError) Error() string {
 	return fmt.Sprintf("%s belongs to the Helm release %s", e.Object, e.Release)
 }
 
-// compare determines what applying an object would do, without doing it.
+// compare determines the effect of applying an object, without applying it.
 func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, force bool) (Step, error) {
 	k, err := kindOf(o)
 	if err != nil {

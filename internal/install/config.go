@@ -27,8 +27,8 @@ const (
 // maxReplicas catches typing errors: every replica watches all pods.
 const maxReplicas = 32
 
-// Config describes an installation. The JSON names are those of the chart's
-// values.
+// Config describes an installation. The JSON names equal the names of the
+// chart's values.
 type Config struct {
 	// Namespace contains all objects; "" means mullion-system. For the chart,
 	// Helm sets the namespace.
@@ -41,11 +41,11 @@ type Config struct {
 	// Replicas is the number of managers; 0 means DefaultReplicas.
 	Replicas int32 `json:"replicas,omitempty"`
 	// WindowsTaint, KEY=VALUE:EFFECT, is added to every Windows node; "" means
-	// none.
+	// no taint.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
-	// Admission says what happens to findings in namespaces without labels for
-	// it: warn, which is the default, refuses nothing of what ran before; enforce
-	// refuses what cannot run; off judges nothing.
+	// Admission is the treatment of findings in namespaces without labels for it:
+	// warn, the default, refuses no object that ran before; enforce refuses
+	// objects that cannot run; off disables the rules.
 	Admission policy.Admission `json:"admission,omitempty"`
 	// RulesFailurePolicy applies to objects while no manager answers: Ignore,
 	// which is the default, or Fail.
@@ -126,7 +126,7 @@ func (c Config) Validate() error {
 // registries returns the errors in the settings for registries.
 func (c Config) registries() (errs []error) {
 	for _, host := range c.InsecureRegistries {
-		// Hosts are compared with those of parsed image references.
+		// Hosts are compared with the hosts of parsed image references.
 		ref, err := reference.ParseNormalizedNamed(host + "/image")
 		if err != nil || reference.Domain(ref) != host || strings.Contains(host, "/") {
 			errs = append(errs,

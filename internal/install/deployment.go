@@ -46,7 +46,7 @@ func scrape() map[string]string {
 const priorityClass = "system-cluster-critical"
 
 // user is the unprivileged user of the image, the "nonroot" of distroless
-// images. It owns nothing.
+// images. It does not own any files.
 const user = 65532
 
 // Resources of a manager. An idle one uses about 40 MB; its caches grow with the
@@ -155,8 +155,8 @@ func probe(path string, seconds int32) *corev1.Probe {
 	}
 }
 
-// arguments returns the arguments of mullion manager, without those that equal
-// its defaults.
+// arguments returns the arguments of mullion manager, without the ones that
+// equal its defaults.
 func (c Config) arguments() []string {
 	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service,
 		"--owner-cluster-role=" + Name, "--admission=" + string(c.Admission),

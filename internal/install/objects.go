@@ -18,7 +18,7 @@ import (
 // ServiceAccount, the roles.
 const Name = "mullion-manager"
 
-// Labels of the objects. All objects carry them, so that those of older
+// Labels of the objects. All objects carry them, so that objects of older
 // versions are found too.
 const (
 	nameLabel      = "app.kubernetes.io/name"
@@ -28,8 +28,8 @@ const (
 	component = "manager"
 )
 
-// Selector finds the objects of any installation, except those that the manager
-// creates at run time.
+// Selector finds the objects of any installation, except objects that the
+// manager creates at run time.
 const Selector = inventory.ManagedBy + "=" + appName + "," + nameLabel + "=" + appName
 
 func labels() map[string]string {
@@ -37,7 +37,7 @@ func labels() map[string]string {
 }
 
 // selected returns the labels by which the Service and the Deployment find the
-// manager's pods; those of a Deployment can never be changed.
+// manager's pods; a Deployment's selector labels are immutable.
 func selected() map[string]string {
 	return map[string]string{nameLabel: appName, componentLabel: component}
 }
@@ -107,7 +107,7 @@ func (c Config) serviceAccount() *corev1.ServiceAccount {
 	no := false
 	return &corev1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: c.meta(Name),
-		AutomountServiceAccountToken: &no, // the Deployment asks for it
+		AutomountServiceAccountToken: &no, // the Deployment enables it
 	}
 }
 

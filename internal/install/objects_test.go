@@ -123,13 +123,15 @@ func TestSecretsAreReadOnlyIfAsked(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	got := merge([]rbacv1.PolicyRule{
-		rule("", "pods", "watch list"), rule("", "nodes", "list"), rule("", "nodes", "watch list"),
-		rule("", "nodes", "list patch", "n1"), rule("apps", "deployments", "get", "b", "a"),
-		rule("apps", "daemonsets", "get", "a", "b"), rule("", "events", "get", "x"), rule("", "events", "get"),
+		policyRule("", "pods", "watch list"), policyRule("", "nodes", "list"), policyRule("", "nodes", "watch list"),
+		policyRule("", "nodes", "list patch", "n1"), policyRule("apps", "deployments", "get", "b", "a"),
+		policyRule("apps", "daemonsets", "get", "a", "b"), policyRule("", "events", "get", "x"),
+		policyRule("", "events", "get"),
 	})
 	want := []rbacv1.PolicyRule{
-		rule("", "events", "get"), rule("", "nodes", "patch", "n1"), rule("", "nodes pods", "list watch"),
-		rule("apps", "daemonsets deployments", "get", "a", "b"),
+		policyRule("", "events", "get"), policyRule("", "nodes", "patch", "n1"),
+		policyRule("", "nodes pods", "list watch"),
+		policyRule("apps", "daemonsets deployments", "get", "a", "b"),
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)

@@ -53,7 +53,7 @@ func allRights() rights {
 	m := Config{NoGMSA: true}.manager()
 	// The right to read credentials of registries is listed separately, because
 	// the user decides whether to grant it.
-	registries, secrets := rule("", "serviceaccounts", "get"), rule("", "secrets", "get")
+	registries, secrets := policyRule("", "serviceaccounts", "get"), policyRule("", "secrets", "get")
 	cluster := slices.DeleteFunc(merge(m.ClusterRules()), func(r rbacv1.PolicyRule) bool {
 		return r.String() == registries.String() || slices.Contains(r.Resources, "secrets")
 	})
@@ -97,7 +97,7 @@ func (c Config) namespaceRules() []rbacv1.PolicyRule {
 	return all.Namespace
 }
 
-func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
+func policyRule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups:     []string{group},
 		Resources:     strings.Fields(resources),
@@ -120,7 +120,7 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			}
 		}
 	}
-	// A right for all names includes those for some names.
+	// A right for all names includes rights for some names.
 	for k, v := range verbs {
 		if all, ok := verbs[key{k.group, k.resource, ""}]; ok && k.names != "" {
 			verbs[k] = slices.DeleteFunc(slices.Clone(v), func(x string) bool { return slices.Contains(all, x) })
@@ -141,7 +141,7 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for s, res := range resources {
 		slices.Sort(res)
-		out = append(out, rule(s.group, strings.Join(res, " "), s.verbs, strings.Fields(s.names)...))
+		out = append(out, policyRule(s.group, strings.Join(res, " "), s.verbs, strings.Fields(s.names)...))
 	}
 	slices.SortFunc(out, func(a, b rbacv1.PolicyRule) int {
 		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources),

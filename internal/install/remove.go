@@ -31,13 +31,13 @@ const podsLimit = time.Minute
 
 // RemoveOptions are the options of Remove.
 type RemoveOptions struct {
-	// Namespace is searched in addition to those in which something is found;
+	// Namespace is searched in addition to the namespaces of the objects found;
 	// "" means mullion-system.
 	Namespace string
-	// Purge also removes what is in use: RuntimeClasses that workloads name,
+	// Purge also removes objects in use: RuntimeClasses that workloads name,
 	// GMSACredentialSpecs, and other objects in the namespace.
 	Purge bool
-	// DryRun only reports what would be done.
+	// DryRun only reports the steps.
 	DryRun bool
 	// Say and Waiting are as in Options.
 	Say     func(Step)
@@ -50,11 +50,11 @@ type RemoveOptions struct {
 //  1. webhook configurations, so that no request waits for webhooks whose
 //     manager is being removed
 //  2. the manager's rights, so that it cannot put anything back
-//  3. the manager; then what it may have created again in between
-//  4. what it created in the cluster: RuntimeClasses, the StorageClass, taints on nodes
+//  3. the manager; then objects that it may have created again in between
+//  4. its objects in the cluster: RuntimeClasses, the StorageClass, taints on nodes
 //  5. everything else, the namespace last
 //
-// Errors: ErrUnreachable, *HelmError, *BuiltInError, and those of the API
+// Errors: ErrUnreachable, *HelmError, *BuiltInError, and errors of the API
 // server; it stops at the first error and may be called again.
 func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
 	if opts.Namespace == "" {
@@ -86,7 +86,7 @@ type removal struct {
 	c          *Cluster
 	opts       RemoveOptions
 	namespaces []string // that contain or may contain objects of an installation
-	found      []Step   // what carries the labels of an installation
+	found      []Step   // objects with the labels of an installation
 	seen       map[string]bool
 }
 
@@ -228,8 +228,8 @@ func (r *removal) manager(ctx context.Context) error {
 	return nil
 }
 
-// taints removes the taints of the policy. Labels stay: they repeat what the
-// kubelet reports about its node.
+// taints removes the taints of the policy. Labels stay: they repeat the
+// kubelet's own report about its node.
 func (r *removal) taints(ctx context.Context) error {
 	list, err := r.c.list(ctx, nodes, "", "")
 	if err != nil {
@@ -288,7 +288,7 @@ func (r *removal) rest(ctx context.Context) error {
 }
 
 // definition removes the definition of GMSACredentialSpecs if an installation
-// created it and none exist.
+// created it and no GMSACredentialSpec exists.
 func (r *removal) definition(ctx context.Context) error {
 	crd, err := r.c.get(ctx, definitions, "", inventory.CredentialSpecs)
 	if err != nil || crd == nil {

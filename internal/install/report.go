@@ -17,15 +17,17 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Report lists what the webhooks of an installation would refuse of the objects
-// that a cluster has.
+// Report lists the objects in a cluster that the webhooks of an installation
+// would refuse.
 type Report struct {
 	Objects  int       `json:"objects"` // looked at
 	Refusals []Refusal `json:"refusals"`
-	Notes    []string  `json:"notes,omitempty"` // what could not be read
+	Notes    []string  `json:"notes,omitempty"` // kinds that could not be read
 }
 
 // Refusal is one reason for which an object would be refused if it were created
@@ -40,12 +42,12 @@ type Refusal struct {
 
 // The values of Refusal.By.
 const (
-	byEnforce = "enforce" // --admission enforce; or the label of the namespace, whatever --admission is
+	byEnforce = "enforce" // --admission enforce, or the namespace's label with any --admission
 	byStrict  = "strict"  // only the label admission.mullion.dev/enforce: strict
 )
 
-// MakeReport reads the cluster and changes nothing. It asks no registry, so images
-// are judged by what the nodes report and by their names.
+// MakeReport reads the cluster without changing it. It doesn't query registries,
+// so images are judged by the nodes' reports and by their names.
 func MakeReport(ctx context.Context, c *Cluster, cfg Config) (Report, error) {
 	cfg = cfg.withDefaults()
 	if err := c.check(); err != nil {
@@ -60,7 +62,7 @@ func MakeReport(ctx context.Context, c *Cluster, cfg Config) (Report, error) {
 		waived = gmsa.WaivedRules()
 	}
 	r := Report{Notes: notes, Refusals: []Refusal{}}
-	judge := policy.New(known)
+	judge := rule.New(known)
 	own := registration.Config{Namespace: cfg.Namespace}
 	more, err := live.Objects(ctx, c.dynamic, "", func(object map[string]any) error {
 		v := tree.Root(object)
@@ -70,7 +72,7 @@ func MakeReport(ctx context.Context, c *Cluster, cfg Config) (Report, error) {
 			return nil
 		}
 		r.Objects++
-		for _, f := range judge.Judge(policy.Parse(object), known) {
+		for _, f := range place.Check(judge, policy.Parse(object), known) {
 			by := refusedBy(known.Namespaces[namespace].Labels, f.Severity)
 			if by == "" || slices.Contains(waived, f.Code) || webhook.Suppressed(object, f.Code) {
 				continue
@@ -93,7 +95,7 @@ func MakeReport(ctx context.Context, c *Cluster, cfg Config) (Report, error) {
 }
 
 // refusedBy returns the mildest setting that refuses a finding in a namespace
-// with labels; "" for none.
+// with labels, or "" if no setting does.
 func refusedBy(labels map[string]string, s policy.Severity) string {
 	switch {
 	case webhook.Refuses(policy.AdmissionEnforce, labels, s):
@@ -112,7 +114,7 @@ func (r Report) Count() (enforce, strict int) {
 	for _, f := range r.Refusals {
 		o := object{f.Namespace, f.Kind, f.Name}
 		seen[f.By][o] = true
-		seen[byStrict][o] = true // strict refuses what enforce does
+		seen[byStrict][o] = true // strict refuses everything that enforce does
 	}
 	return len(seen[byEnforce]), len(seen[byStrict])
 }

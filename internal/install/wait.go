@@ -24,8 +24,8 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.Object, e.Reason, strings.TrimSpace(e.Message))
 }
 
-// Wait returns when all managers run and the API server knows their webhooks.
-// It returns a *StuckError if that cannot happen without the user's help.
+// Wait returns when all managers run and their webhooks are registered. It
+// returns a *StuckError if that cannot happen without the user's help.
 func Wait(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	cfg = cfg.withDefaults()
 	last := "the managers"
@@ -46,7 +46,7 @@ func Wait(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	return err
 }
 
-// rollout describes what the Deployment is waiting for; "" if nothing.
+// rollout describes the condition that the Deployment is waiting for, or returns "".
 func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err error) {
 	o, err := c.get(ctx, deployments, cfg.Namespace, Name)
 	if err != nil {
@@ -117,9 +117,9 @@ var needUser = map[string]bool{
 	"CrashLoopBackOff": true,
 }
 
-// registered describes which webhooks the API server does not know yet, or
-// knows with an older configuration: registrations outlive the managers that
-// made them.
+// registered describes the webhooks that are not registered yet, or are
+// registered with an older configuration: registrations outlive the managers
+// that made them.
 func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, err error) {
 	for _, k := range []kind{mutatingWebhooks, validatingWebhooks} {
 		o, err := c.get(ctx, k, "", registration.Name)

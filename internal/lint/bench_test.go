@@ -13,6 +13,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/lint/linttest"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 func BenchmarkLint(b *testing.B) {
@@ -35,10 +36,10 @@ func BenchmarkLint(b *testing.B) {
 func BenchmarkEvaluate(b *testing.B) {
 	d := document{name: "x", line: 1, text: linttest.Corpus(1)}
 	object, _ := convert(parse(context.Background(), &d)[0].node)
-	judge := policy.New(policy.Facts{})
+	judge := rule.New(policy.Facts{})
 	b.ReportAllocs()
 	for b.Loop() {
-		judge.Evaluate(policy.Parse(object.(map[string]any)), policy.Facts{})
+		judge.Check(policy.Parse(object.(map[string]any)), policy.Facts{})
 	}
 }
 

@@ -23,7 +23,7 @@ type Build struct {
 	Objects []Built
 	Patches []string // files that may have changed the objects
 	Problem string   // why there are no objects
-	Hint    string   // what to do about it
+	Hint    string   // remedy
 }
 
 // Built is an object that comes from a file, and may have been changed since.
@@ -68,13 +68,13 @@ func (b *builder) build(made Build) judged {
 		return out
 	}
 	facts := *b.facts
-	facts.Place = made.place()
+	facts.Location = made.place()
 	for _, o := range made.Objects {
 		if b.ctx.Err() != nil {
 			return out
 		}
 		parsed := policy.Parse(o.Object)
-		// What lacks what every workload needs changes one that is in the cluster.
+		// Objects without the required fields of a workload are patches of one in the cluster.
 		patches := parsed.DropPatches(false)
 		out.objects += parsed.Len()
 		out.unseen = append(out.unseen, parsed.Unseen()...)
@@ -141,7 +141,7 @@ func (b *builder) place(made Build, o Built, own []source, f policy.Finding) Res
 	return best.doc.finish(found)[0]
 }
 
-// read returns the documents of a file, those that can be read.
+// read returns the readable documents of a file.
 func (b *builder) read(file string) []source {
 	if known, ok := b.files[file]; ok {
 		return known
@@ -190,8 +190,8 @@ func (b *builder) changes(object map[string]any, from []source) []source {
 	})
 }
 
-// akin reports whether two objects have the same kind, and the name of the first
-// contains that of the second.
+// akin reports whether two objects have the same kind, and the first's name
+// contains the second's.
 func akin(built map[string]any, from any) bool {
 	other, _ := from.(map[string]any)
 	return other != nil && built["kind"] == other["kind"] && strings.Contains(nameOf(built), nameOf(other))
@@ -203,7 +203,7 @@ func nameOf(object any) string {
 }
 
 // operation returns the path to the operation of a JSON patch that wrote a field
-// of an object; nil if there is none.
+// of an object, or nil if there is no such operation.
 func (s source) operation(object map[string]any, path tree.Path) tree.Path {
 	operations, _ := s.object.([]any)
 	for i, o := range operations {
@@ -250,7 +250,8 @@ func follow(object map[string]any, root *yaml.Node, path tree.Path) tree.Path {
 	return out
 }
 
-// named returns the index of the item of a list with a name; -1 if there is none.
+// named returns the index of the item of a list with a name, or -1 if there is no
+// such item.
 func named(list *yaml.Node, name string) int {
 	for list.Kind == yaml.AliasNode {
 		list = list.Alias

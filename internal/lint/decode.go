@@ -36,7 +36,7 @@ func newProblem(line, column int, code, text, fix string) *problem {
 	return &problem{line: max(line, 1), column: max(column, 1), code: code, text: text, fix: fix}
 }
 
-// severity of a problem. What has a key twice is read nevertheless.
+// severity of a problem. A document with a duplicate key is read nevertheless.
 func (p *problem) severity() policy.Severity {
 	if p.code == "WIN902" {
 		return policy.Warning
@@ -54,14 +54,14 @@ func (p *problem) result(d *document) Result {
 	}
 }
 
-// parsed is a value of a document, or the reason why there is none.
+// parsed is a value of a document, or the reason why it could not be read.
 type parsed struct {
 	node    *yaml.Node
 	problem *problem
 }
 
 // parse reads a document: YAML, or one or more JSON values. If the context
-// ends, so does the reading, and the result means nothing.
+// ends, so does the reading, and the result is invalid.
 func parse(ctx context.Context, d *document) []parsed {
 	if !utf8.Valid(d.text) {
 		i := 0
@@ -81,7 +81,7 @@ func parse(ctx context.Context, d *document) []parsed {
 		if p == nil {
 			return nodes
 		}
-		// YAML's flow style looks like JSON.
+		// YAML's flow style resembles JSON.
 		if node, err := parseYAML(ctx, d.text); err == nil {
 			return []parsed{{node: node}}
 		} else if !strings.HasSuffix(d.name, ".json") && !bytes.Contains(t[:min(len(t), 200)], []byte(`":`)) {
@@ -134,7 +134,7 @@ func parseYAML(ctx context.Context, text []byte) (node *yaml.Node, err error) {
 var yamlPatterns = struct{ line *regexp.Regexp }{regexp.MustCompile(`line (\d+): `)}
 
 // syntax turns an error of the YAML parser into a position and advice. The
-// parser names the line where it gave up, often one after the mistake.
+// parser names the line where it gave up, often one after the error.
 func syntax(d *document, err error) *problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := &problem{
@@ -194,8 +194,8 @@ func braces(line string) bool { return strings.Contains(line, "{{") }
 func directive(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " \t"), "{{") }
 
 // substitution reports whether a line has a variable such as ${NAMES} in a list in
-// flow style, where YAML reads the beginning of a mapping, or nothing but a
-// variable, or one such as {PREFIX} with text behind it, or {{.Name}} without quotes.
+// flow style, where YAML reads the beginning of a mapping, or only a variable, or one
+// such as {PREFIX} with text behind it, or {{.Name}} without quotes.
 func substitution(line string) bool {
 	if strings.Contains(line, ": {{") || strings.Contains(line, "- {{") {
 		return true
@@ -217,7 +217,7 @@ func substitution(line string) bool {
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // dedent returns the first line that is indented less than the line before it,
-// but not to an enclosing level; 0 if there is none.
+// but not to an enclosing level, or 0 if there is no such line.
 func dedent(lines []string) int {
 	var open []int
 	for i, l := range lines {
@@ -293,7 +293,7 @@ var errDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 type jsonParser struct {
 	text []byte
 	dec  *json.Decoder
-	at   int64 // line and column are those of this offset
+	at   int64 // the position that line and column refer to
 
 	line, column int // in characters, as the YAML parser counts
 }

@@ -22,7 +22,7 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
 	objects := cfg.Facts.Objects.Clone()
 	facts.Objects = objects
-	facts.Related = facts.Related.With(nil, nil) // what the producer sees is added to the same one
+	facts.Related = facts.Related.With(nil, nil) // the producer adds its objects to the same one
 	seen, doubts := facts.Related, doubts{}
 	err := inOrder(ctx, cfg.Jobs,
 		func(ctx context.Context, send func(*evidence) error) error {
@@ -61,11 +61,11 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 // atPlace is an object at its place.
 type atPlace struct {
 	tree.Value
-	at policy.Place
+	at policy.Location
 }
 
-// addObject adds an object of the input, or the items of a List, to those that are
-// known.
+// addObject adds an object of the input, or the items of a List, to the known
+// objects.
 func addObject(known policy.Known, object tree.Value) {
 	if known == nil {
 		return
@@ -207,7 +207,7 @@ func mayBeNeeded(known policy.Known, text []byte) bool {
 	return false
 }
 
-func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Place) *policy.Facts {
+func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Location) *policy.Facts {
 	name := object.Find("metadata", "name").Str()
 	switch object.Find("kind").Str() {
 	case "List":
@@ -250,12 +250,12 @@ func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Place) *po
 	}
 	parsed := policy.Parse(object.Map())
 	next := *facts
-	next.Place = at
+	next.Location = at
 	workloads, claims, sources := parsed.Workloads(next), parsed.Claims(at), parsed.Sources(at)
 	if len(workloads)+len(claims)+len(sources) == 0 {
 		return facts
 	}
-	next.Place = facts.Place
+	next.Location = facts.Location
 	next.Related = facts.Related.With(workloads, claims, sources...)
 	return &next
 }

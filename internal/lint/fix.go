@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -25,17 +27,16 @@ type Fixed struct {
 	Left    int // edits that could not be written without touching more than their field
 }
 
-// fixText applies the edits of all findings to a file, and then those that
+// fixText applies the edits of all findings to a file, and then the edits that
 // admission would make to place its pods: selectors for the operating system
 // and, if the nodes are known, for builds, tolerations of their taints,
 // spec.os.name. It changes only the lines of the edited fields; comments, order
 // and style stay. After every edit it parses the text again and drops the edit
-// unless exactly that field has changed. Fixing the result again changes
-// nothing.
+// unless exactly that field has changed. Fixing the result again has no effect.
 func fixText(
 	ctx context.Context, name string, text []byte, facts policy.Facts, rules map[string]policy.Severity,
 ) (Fixed, error) {
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	var docs []document
 	keep := func(d document) error { docs = append(docs, d); return nil }
 	if err := split(ctx, name, bytes.NewReader(text), keep); err != nil {
@@ -64,7 +65,7 @@ func fixText(
 
 // maxRounds bounds the rounds: an edit may enable others in the next round
 // (once a field is removed, spec.os.name can be set). Usually the second round
-// finds nothing.
+// has no findings.
 const maxRounds = 4
 
 func fixDocument(m fixer) (text []byte, applied, left int) {
@@ -74,7 +75,7 @@ func fixDocument(m fixer) (text []byte, applied, left int) {
 	}
 	systems := m.systems()
 	defer func() {
-		if !slices.Equal(m.systems(), systems) { // whatever the reason, this is not a fix
+		if !slices.Equal(m.systems(), systems) { // for any reason, this is not a fix
 			text, applied, left = d.text, 0, applied+left
 		}
 	}()
@@ -92,7 +93,7 @@ func fixDocument(m fixer) (text []byte, applied, left int) {
 // fixer is a document being fixed: its text and the object in it.
 type fixer struct {
 	ctx    context.Context // of the call
-	judge  *policy.Evaluator
+	judge  *rule.Set
 	facts  policy.Facts
 	rules  map[string]policy.Severity // see Config.Rules
 	doc    document
@@ -129,7 +130,7 @@ func (m *fixer) systems() []string { return systemsOf(m.judge, m.object, m.facts
 // Systems returns the operating systems of the pods of objects, "" where these
 // contradict themselves.
 func Systems(objects []map[string]any, facts policy.Facts) []string {
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	var out []string
 	for _, o := range objects {
 		out = append(out, systemsOf(judge, o, facts)...)
@@ -137,9 +138,9 @@ func Systems(objects []map[string]any, facts policy.Facts) []string {
 	return out
 }
 
-func systemsOf(judge *policy.Evaluator, object map[string]any, facts policy.Facts) []string {
+func systemsOf(judge *rule.Set, object map[string]any, facts policy.Facts) []string {
 	var out []string
-	for _, p := range judge.Place(policy.Parse(object), facts) {
+	for _, p := range place.Pods(judge, policy.Parse(object), facts) {
 		out = append(out, p.OS)
 	}
 	return out
@@ -155,8 +156,8 @@ func mayEdit(objects *policy.Parsed, e tree.Edit) bool {
 
 // mayWrite reports whether an edit of a placement belongs into a file. Defaults
 // and guesses do not, and neither does the architecture, which users did not
-// ask for.
-func mayWrite(objects *policy.Parsed, p policy.Placement, e tree.Edit) bool {
+// specify.
+func mayWrite(objects *policy.Parsed, p place.Placement, e tree.Edit) bool {
 	return p.Confidence > policy.Low && mayEdit(objects, e) &&
 		!strings.HasSuffix(e.Path.String(), "nodeSelector[kubernetes.io/arch]")
 }
@@ -178,7 +179,7 @@ func (m *fixer) countUnread() (left int) {
 	return left
 }
 
-// apply writes the edits that change something, except those that cannot be
+// apply writes the edits that have an effect, except edits that cannot be
 // written without touching more than their field. It writes one edit of each
 // item of a List at once, because the document is parsed again each time.
 func (m *fixer) apply(todo []tree.Edit) (applied, left int) {
@@ -248,7 +249,7 @@ func (m *fixer) renameKey(remove, add tree.Edit) bool {
 	return true
 }
 
-// item is the index of the List's item that a path leads into; -1 for none.
+// item is the index of the List's item that a path leads into, or -1 for no item.
 func item(p tree.Path) int {
 	if len(p) > 1 && p[0].Key == "items" {
 		return p[1].Index
@@ -301,10 +302,10 @@ func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 }
 
 // results returns the findings of the document in its current state, with
-// suppressions, without those of rules that are switched off.
+// suppressions, without findings of disabled rules.
 func (m *fixer) results() []Result {
 	var out []Result
-	for _, f := range m.judge.Evaluate(m.parsed(), m.facts) {
+	for _, f := range m.judge.Check(m.parsed(), m.facts) {
 		if severity, ok := m.rules[f.Code]; !ok || severity != policy.None {
 			out = append(out, Result{Finding: f})
 		}
@@ -343,7 +344,7 @@ func (m *fixer) edits() []tree.Edit {
 func skipped(object map[string]any, path tree.Path) bool {
 	v := tree.Root(object)
 	for i := range path {
-		if v.Find("metadata", "annotations", policy.SkipAnnotation).Str() == "true" {
+		if v.Find("metadata", "annotations", place.SkipAnnotation).Str() == "true" {
 			return true
 		}
 		v = v.At(path[i : i+1])
@@ -363,7 +364,7 @@ func (m *fixer) placement() []tree.Edit {
 	}
 	var out []tree.Edit
 	objects := m.parsed()
-	for _, p := range m.judge.Place(objects, m.facts) {
+	for _, p := range place.Pods(m.judge, objects, m.facts) {
 		stays := false
 		for _, e := range p.Edits {
 			at := e.Path.String()

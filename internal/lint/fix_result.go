@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -25,7 +26,7 @@ type replacement struct {
 // addFixes adds to each finding of a document's only object the replacements that
 // resolve it alone, if --fix would write them.
 func addFixes(
-	ctx context.Context, d *document, judge *policy.Evaluator, root *yaml.Node, object map[string]any,
+	ctx context.Context, d *document, judge *rule.Set, root *yaml.Node, object map[string]any,
 	facts policy.Facts, found []Result,
 ) {
 	if d.template != nil {
@@ -49,7 +50,7 @@ func addFixes(
 	}
 }
 
-// alone returns the changes that write edits and nothing else; nil if that fails.
+// alone returns the changes that write only edits, or nil if that fails.
 func (m *fixer) alone(edits []tree.Edit, systems []string) []change {
 	t := editor{text: m.doc.text, lines: m.doc.starts()}
 	want := m.object

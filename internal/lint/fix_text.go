@@ -205,7 +205,7 @@ func (t editor) replace(root *yaml.Node, path tree.Path, value any) (change, boo
 			}
 		}
 		to++
-	case v.Value == "": // a key, a colon, and nothing
+	case v.Value == "": // a key and a colon only
 		key := m.Content[i]
 		colon := bytes.IndexByte(t.text[t.offset(key)+len(key.Value):], ':')
 		if colon < 0 {
@@ -328,7 +328,7 @@ func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) (change, boo
 	return t.splice(len(t.text), len(t.text), t.newline()+text)
 }
 
-// newline returns the line ending of the text, that of its first line.
+// newline returns the line ending of the text's first line.
 func (t editor) newline() string {
 	if len(t.lines) > 1 && t.text[t.lines[1]-1] == '\r' {
 		return "\r"

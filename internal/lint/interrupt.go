@@ -19,7 +19,7 @@ func (i interruptible) Read(p []byte) (int, error) {
 	if err := i.ctx.Err(); err != nil {
 		return 0, err
 	}
-	// The JSON decoder asks for all that is left. It must come back here.
+	// The JSON decoder requests the whole remainder. It must come back here.
 	const piece = 64 << 10
 	return i.r.Read(p[:min(len(p), piece)])
 }

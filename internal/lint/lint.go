@@ -3,7 +3,7 @@
 
 // Package lint applies the rules of package policy to files: it splits streams
 // of YAML and JSON into documents, finds the line of every finding, honours
-// suppressions and fixes what can be fixed safely.
+// suppressions and makes the fixes that are safe.
 //
 // Documents are read one after another, checked in parallel, and reported in
 // their original order; only a few of them are in memory at a time. Time and
@@ -51,16 +51,17 @@ type Input struct {
 
 	template *template // see Rendered
 
-	// World names what the file is a part of, if that is applied as a whole, such as
-	// a chart: its objects do not go with those of other files.
+	// World names the unit that the file is a part of and that is applied as a
+	// whole, such as a chart: its objects are not matched with objects of other
+	// files.
 	World string
 
 	// Part means that the file is a resource of a kustomization that cannot be
 	// built, which may add fields that the file lacks.
 	Part bool
 
-	// Found means that the user named not this file, but its folder: other
-	// files in it than manifests are skipped, and not mistakes.
+	// Found means that the user named not this file, but its folder: files in
+	// it other than manifests are skipped, not reported.
 	Found bool
 }
 
@@ -69,14 +70,15 @@ func File(path string) Input {
 	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// Rendered returns the input that reads what a template made. Places in it are
-// reported as places in the template, as well as they can be found.
+// Rendered returns the input that reads the output of a template. Places in it
+// are reported as places in the template, as well as they can be found.
 func Rendered(path string, source, rendered []byte) Input {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(rendered)), nil }
 	return Input{Name: path, Open: open, template: newTemplate(string(source), string(rendered))}
 }
 
-// readAheadBytes is several times what a chart of hundreds of objects renders to.
+// readAheadBytes is several times the size of a rendered chart of hundreds of
+// objects.
 const readAheadBytes = 8 << 20
 
 // readAhead returns an input that can be read twice, if this one is not too large to
@@ -118,13 +120,13 @@ type Config struct {
 	Inputs   []Input
 	Builds   []Build // judged after the inputs
 	Facts    policy.Facts
-	Severity policy.Severity // the lowest to report; None: everything
+	Severity policy.Severity // the lowest to report; None: all
 	Placed   bool            // the cluster has mullion's admission: pods are judged as it will place them
 	Jobs     int             // documents judged at a time; 0: one per processor
 	Fixes    bool            // results have replacements
 
-	Rules    map[string]policy.Severity // instead of the severities that rules have; None switches one off
-	Known    func(Result) bool          // reports whether a result is accepted; nil: none is
+	Rules    map[string]policy.Severity // override the rules' severities; None disables a rule
+	Known    func(Result) bool          // reports whether a result is accepted; nil: no result is
 	Excluded func(file string) bool     // reports whether results in a file do not count; nil: all do
 }
 
@@ -270,7 +272,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	return sum, runBuilds(ctx, cfg, judge, facts, &sum, emit)
 }
 
-// report counts results, and emits those that are severe enough and not known.
+// report counts results, and emits the results that are severe enough and not known.
 func (s *Summary) report(cfg Config, results []Result, emit func(Result) error) error {
 	for _, r := range results {
 		if severity, ok := cfg.Rules[r.Code]; ok {
@@ -293,7 +295,7 @@ func (s *Summary) report(cfg Config, results []Result, emit func(Result) error) 
 	return nil
 }
 
-// runBuilds judges what was built.
+// runBuilds checks the builds.
 func runBuilds(
 	ctx context.Context, cfg Config, judge *judge, facts *policy.Facts, sum *Summary,
 	emit func(Result) error,
@@ -352,7 +354,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 	}
 	for _, in := range cfg.Inputs {
 		sum.Files++
-		if in.Once && facts.Objects != nil { // later documents may have what earlier ones need
+		if in.Once && facts.Objects != nil { // earlier documents may need objects of later ones
 			next := *facts
 			next.Objects = nil
 			facts = &next
@@ -413,7 +415,7 @@ func (e *readError) problem() *problem {
 	return newProblem(1, 1, "WIN910", "this cannot be read: "+reason.Error(), "check the path and its permissions")
 }
 
-// judged holds what came of a document, or of several.
+// judged holds the results of one or more documents.
 type judged struct {
 	results          []Result
 	objects, skipped int
@@ -432,7 +434,7 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 		out.results = d.finish(out.results)
 		return out
 	}
-	facts.Place = d.place()
+	facts.Location = d.place()
 	ignored := suppressions(d)
 	for _, root := range parse(ctx, d) {
 		if root.problem != nil {
@@ -485,8 +487,8 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 	return out
 }
 
-// reject reports why a document cannot be read, or skips it if it is none of
-// ours.
+// reject reports why a document cannot be read, or skips it if it is not a
+// Kubernetes manifest.
 func (j *judged) reject(ctx context.Context, d *document, p *problem) {
 	if d.found && foreign(ctx, d, p) {
 		j.skipped++

@@ -19,6 +19,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -182,7 +184,7 @@ func systems(t testing.TB, name string, text []byte, facts policy.Facts) []strin
 // placed checks that placement has nothing to add to a fixed text.
 func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 	t.Helper()
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	err := split(t.Context(), name, bytes.NewReader(text), func(d document) error {
 		if d.problem != nil {
 			return nil
@@ -199,7 +201,7 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 			}
 			objects := policy.Parse(object)
 			objects.DropPatches(true)
-			for _, p := range judge.Place(objects, facts) {
+			for _, p := range place.Pods(judge, objects, facts) {
 				left := slices.DeleteFunc(p.Edits, func(e tree.Edit) bool { return !mayWrite(objects, p, e) })
 				if len(left) > 0 {
 					t.Errorf("placement would still write %v into the fixed %s:\n%s", left, name, text)
@@ -214,7 +216,7 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 }
 
 func TestReference(t *testing.T) {
-	testenv.Golden(t, "../../../docs/reference/rules.md", []byte(policy.Reference(allRules())))
+	testenv.Golden(t, "../../../docs/reference/rules.md", []byte(rule.Reference(allRules())))
 }
 
 // TestProblemsHaveRules: every code that this package reports can be explained.

@@ -22,7 +22,7 @@ func isManifest(object map[string]any) bool {
 }
 
 // mentionsObject reports whether a text that cannot be read may be a Kubernetes
-// object with a mistake in it.
+// object with an error in it.
 func mentionsObject(text []byte) bool {
 	return bytes.Contains(text, []byte("apiVersion")) && bytes.Contains(text, []byte("kind"))
 }
@@ -33,8 +33,8 @@ func mentionsObjectUTF16(text []byte) bool {
 	return bytes.Contains(text, []byte("a\x00p\x00i\x00V\x00e\x00r\x00s\x00i\x00o\x00n"))
 }
 
-// expectation reports whether a file says what a test expects in a cluster, as
-// those of KUTTL and Chainsaw do: parts of objects, and nothing to apply.
+// expectation reports whether a file holds a test's expectations of a cluster, as
+// the files of KUTTL and Chainsaw do: parts of objects, which are not applied.
 // https://kuttl.dev/docs/kuttl-test-harness.html, https://kyverno.github.io/chainsaw
 func expectation(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
@@ -47,7 +47,7 @@ func expectation(path string) bool {
 
 // foreign reports whether a document that cannot be read is certainly no
 // manifest: settings of other programs, whose JSON has comments, and templates.
-// In a folder such documents are not mistakes.
+// In a folder such documents are not errors.
 func foreign(ctx context.Context, d *document, p *problem) bool {
 	if d.problem != nil {
 		return p.foreign // the text has not been kept

@@ -28,8 +28,8 @@ type Output struct {
 	Root    string // the checkout or the working folder: names of files are relative to it
 }
 
-// formats lists the formats of NewPrinter.
-func formats() []string { return []string{"text", "json", "sarif", "github", "junit"} }
+// Formats lists the formats of NewPrinter.
+func Formats() []string { return []string{"text", "json", "sarif", "github", "junit"} }
 
 // NewPrinter returns a printer that writes to w.
 func NewPrinter(o Output, w io.Writer) (Printer, error) {
@@ -46,7 +46,7 @@ func NewPrinter(o Output, w io.Writer) (Printer, error) {
 	case "junit":
 		return &junitPrinter{w: b, paths: paths}, nil
 	}
-	return nil, fmt.Errorf("output format %q: want %s", o.Format, strings.Join(formats(), ", "))
+	return nil, fmt.Errorf("output format %q: want %s", o.Format, strings.Join(Formats(), ", "))
 }
 
 // Paths names files relative to a folder, wherever lint is run.
@@ -66,7 +66,7 @@ func (p *Paths) Of(file string) string {
 	if name, ok := p.known[file]; ok || strings.HasPrefix(file, "<") || file == "" {
 		return cmp.Or(name, file)
 	}
-	// A link has its own place, whatever it leads to.
+	// A link has its own place, independent of its target.
 	at := filepath.Join(checkout.Real(filepath.Dir(file)), filepath.Base(file))
 	name, err := filepath.Rel(p.root, at)
 	if err != nil || name == ".." || strings.HasPrefix(name, ".."+string(filepath.Separator)) {

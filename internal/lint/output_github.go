@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// githubPrinter writes workflow commands, of which GitHub makes annotations.
+// githubPrinter writes workflow commands, which GitHub turns into annotations.
 // https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands#setting-an-error-message
 type githubPrinter struct {
 	w     *bufio.Writer

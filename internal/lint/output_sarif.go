@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // sarifPrinter writes SARIF 2.1.0, which code hosts show next to the lines.
@@ -40,7 +41,7 @@ const (
 // object is a JSON object.
 type object = map[string]any
 
-// begin writes what comes before the results.
+// begin writes the text before the results.
 func (p *sarifPrinter) begin() error {
 	if p.begun {
 		return nil
@@ -78,7 +79,7 @@ func (p *sarifPrinter) begin() error {
 
 // ruleURL returns the address of a rule in the reference: GitHub makes the
 // fragment of the heading.
-func ruleURL(r *policy.Rule) string {
+func ruleURL(r *rule.Rule) string {
 	fragment := strings.Map(func(c rune) rune {
 		switch {
 		case c == ' ':
@@ -153,7 +154,7 @@ func (p *sarifPrinter) location(r Result) object {
 	return object{"physicalLocation": object{"artifactLocation": p.artifact(r.File), "region": region}}
 }
 
-// fix returns what --fix would do about one result (3.55).
+// fix returns the changes of --fix for one result (3.55).
 func (p *sarifPrinter) fix(r Result) object {
 	var replacements []any
 	for _, c := range r.fix {
@@ -173,8 +174,8 @@ func (p *sarifPrinter) fix(r Result) object {
 	}
 }
 
-// Close says what was not checked, as notifications of the tool (3.20.21), which
-// are not results.
+// Close writes the inputs that were not checked as notifications of the tool
+// (3.20.21), which are not results.
 func (p *sarifPrinter) Close(sum Summary) error {
 	if err := p.begin(); err != nil {
 		return err

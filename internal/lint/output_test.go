@@ -48,7 +48,7 @@ func printed(t *testing.T, o Output, cfg Config, notes ...Note) []byte {
 
 // TestFormats: every format of the list has a printer, and others have none.
 func TestFormats(t *testing.T) {
-	for _, f := range formats() {
+	for _, f := range Formats() {
 		if _, err := NewPrinter(Output{Format: f, Root: "."}, &bytes.Buffer{}); err != nil {
 			t.Error(err)
 		}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inOrder calls work with what produce sends, in as many goroutines as jobs, and
-// then consume in the order of sending. It stops at the first error of produce
-// and of consume, and when the context ends.
+// inOrder calls work with the values from produce, in as many goroutines as
+// jobs, and then consume in the order of sending. It stops at the first error of
+// produce and of consume, and when the context ends.
 func inOrder[T any](
 	ctx context.Context, jobs int, produce func(ctx context.Context, send func(T) error) error,
 	work func(context.Context, T), consume func(T) error,
@@ -55,7 +55,7 @@ func inOrder[T any](
 			case <-ctx.Done():
 			}
 			if err := ctx.Err(); err != nil {
-				return err // what a task found until then is not complete
+				return err // the task's result is incomplete
 			}
 			if err := consume(t.value); err != nil {
 				return err

@@ -9,35 +9,37 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/lint/schema"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
-// allRules returns the rules of package policy, and those about schemas and files.
-func allRules() []policy.Rule { return slices.Concat(policy.All(), schema.Rules(), inputRules()) }
+// allRules returns the rules of package policy, and the rules about schemas and
+// files.
+func allRules() []rule.Rule { return slices.Concat(rule.All(), schema.Rules(), inputRules()) }
 
 // FindRule returns the rule with a code.
-func FindRule(code string) (policy.Rule, bool) {
+func FindRule(code string) (rule.Rule, bool) {
 	for _, r := range allRules() {
 		if strings.EqualFold(r.Code, code) {
 			return r, true
 		}
 	}
-	return policy.Rule{}, false
+	return rule.Rule{}, false
 }
 
 // unread reports whether a rule is about inputs that cannot be read, so that lint
-// has not seen what is in them.
+// has not seen their content.
 func unread(code string) bool {
 	return slices.Contains([]string{"WIN901", "WIN903", "WIN904", "WIN908", "WIN909", "WIN910"}, code)
 }
 
 // inputRules describes problems of files, which this package finds while it
 // reads them.
-func inputRules() []policy.Rule {
+func inputRules() []rule.Rule {
 	const (
 		field  = "the file"
 		yaml12 = "https://yaml.org/spec/1.2.2/"
 	)
-	return []policy.Rule{
+	return []rule.Rule{
 		{
 			Code:     "WIN901",
 			Title:    "neither YAML nor JSON",
@@ -53,8 +55,8 @@ func inputRules() []policy.Rule {
 			Title:    "a key given twice",
 			Severity: policy.Warning,
 			Field:    field,
-			Why: "A mapping has the same key twice. kubectl and helm silently take the last one; kustomize, and what " +
-				"uses it, refuses the file.",
+			Why: "A mapping has the same key twice. kubectl and helm silently use the last one. kustomize, and " +
+				"tools that use it, refuse the file.",
 			Fix:     "remove one",
 			Sources: []string{yaml12, "sigs.k8s.io/yaml"},
 		},
@@ -64,8 +66,7 @@ func inputRules() []policy.Rule {
 			Severity: policy.Error,
 			Field:    field,
 			Why: "A document of more than 4 MiB (in JSON, an item of a List), nested deeper than 200 levels, or with " +
-				"aliases that stand for more than " +
-				"100,000 values is not read: the API server accepts 3 MiB.",
+				"aliases for more than 100,000 values is not read: the API server accepts 3 MiB.",
 			Fix:     "split it, or write aliases out",
 			Sources: []string{"k8s.io/apiserver pkg/server: MaxRequestBodyBytes"},
 		},
@@ -85,7 +86,7 @@ func inputRules() []policy.Rule {
 			Title:    "a suppression without a reason",
 			Severity: policy.Warning,
 			Field:    field,
-			Why:      "A comment that suppresses a rule must say why; without a reason it suppresses nothing.",
+			Why:      "A comment that suppresses a rule must give the reason. Without one, it has no effect.",
 			Fix:      "write the reason after the code",
 			Sources:  []string{"docs/internals/policy.md"},
 		},
@@ -104,8 +105,8 @@ func inputRules() []policy.Rule {
 			Title:    "a kustomization or a chart that cannot be built",
 			Severity: policy.Error,
 			Field:    field,
-			Why: "kustomize, whose library builds the folder here too, refuses the kustomization or a file of it; or " +
-				"the installed helm cannot render the chart.",
+			Why: "kustomize refuses the kustomization or one of its files, or the installed helm cannot render the " +
+				"chart. lint uses kustomize's library.",
 			Fix: "kubectl kustomize FOLDER, or helm template FOLDER, shows the same message",
 			Sources: []string{"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/",
 				"https://helm.sh/docs/helm/helm_template/"},
@@ -115,7 +116,7 @@ func inputRules() []policy.Rule {
 			Title:    "a file that cannot be read",
 			Severity: policy.Error,
 			Field:    field,
-			Why:      "The file or folder does not exist, or may not be read. The others are checked nevertheless.",
+			Why:      "The file or folder does not exist, or you may not read it. lint still checks the others.",
 			Fix:      "check the path and its permissions",
 			Sources:  []string{"https://pkg.go.dev/os#Open"},
 		},

@@ -19,11 +19,13 @@ type sighting struct{ kind, namespace, name, file string }
 // source reports whether pods may refer to keys of the object.
 func (s sighting) source() bool { return s.kind == "ConfigMap" || s.kind == "Secret" }
 
-// place tells where a document is.
-func (d *document) place() policy.Place { return policy.Place{World: d.world, File: d.name} }
+// place returns the location of a document.
+func (d *document) place() policy.Location { return policy.Location{World: d.world, File: d.name} }
 
-// place tells where built objects are.
-func (b Build) place() policy.Place { return policy.Place{World: "build " + b.File, File: b.File} }
+// place returns the location of built objects.
+func (b Build) place() policy.Location {
+	return policy.Location{World: "build " + b.File, File: b.File}
+}
 
 // sight looks for the kind and the name in the text of a document, in the forms in
 // which nearly all have them: parsing every document twice would take as long as
@@ -42,7 +44,7 @@ func sight(d document) (sighting, bool) {
 	return s, s.kind != "" && s.name != ""
 }
 
-// after returns what follows a key at the beginning of a line.
+// after returns the text after a key at the beginning of a line.
 func after(text []byte, key string) []byte {
 	if rest, ok := bytes.CutPrefix(text, []byte(key)); ok {
 		return rest
@@ -118,9 +120,9 @@ func (s doubts) add(object tree.Value) {
 	s[kind][name] = object
 }
 
-// apply returns the facts without those in doubt. That the objects exist stays
-// known of Namespaces; rules ask whether there is a RuntimeClass only where all
-// are known.
+// apply returns the facts without the ones in doubt. Namespaces in doubt are
+// still known to exist. Rules report a missing RuntimeClass only if all are
+// known.
 func (s doubts) apply(facts *policy.Facts) *policy.Facts {
 	out := *facts
 	for name, object := range s["RuntimeClass"] {

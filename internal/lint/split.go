@@ -95,7 +95,7 @@ func (d *document) inInput(line, column int) (int, int) {
 }
 
 // width returns how many characters of its line a result is about: a key or a
-// value, otherwise the one at its place, or none at the end of the line.
+// value, otherwise the one at its place, or 0 at the end of the line.
 func (d *document) width(r *Result) int {
 	line := d.lineBytes(r.Line)
 	rest := line[d.seek(line, r.Line, r.Column):]
@@ -164,8 +164,8 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// lineBreak returns the length of the line ending at the start of a text, 0 if
-// there is none. YAML 1.1 has five line endings, and CR LF.
+// lineBreak returns the length of the line ending at the start of a text, or 0
+// if there is no line ending. YAML 1.1 has five line endings, and CR LF.
 func lineBreak(b []byte) int {
 	switch {
 	case b[0] == '\n':
@@ -195,7 +195,7 @@ func split(ctx context.Context, name string, r io.Reader, f func(document) error
 	} else if len(bom) >= 2 && (bom[0] == 0xFF && bom[1] == 0xFE || bom[0] == 0xFE && bom[1] == 0xFF) {
 		s.problem = newProblem(1, 1, "WIN904",
 			"the file is UTF-16, which PowerShell 5 writes with >", "save it as UTF-8: Out-File -Encoding utf8")
-		head, _ := br.Peek(4 << 10) // what there is
+		head, _ := br.Peek(4 << 10) // the available bytes
 		s.problem.foreign = !mentionsObjectUTF16(head)
 	}
 	fresh := true // at the beginning of a line
@@ -235,10 +235,10 @@ type splitter struct {
 	name    string
 	f       func(document) error
 	text    []byte
-	size    int   // of the document, also of what was not kept
+	size    int   // of the document, including bytes that were not kept
 	line    int   // of the document's first line
 	lines   int   // complete lines so far
-	at      int64 // offset of what comes next
+	at      int64 // offset of the next byte
 	begin   int64 // of the document
 	seen    bool  // the document has more than blanks and comments
 	problem *problem

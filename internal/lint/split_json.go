@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonSplitter cuts JSON that is larger than a document may be into documents
-// of its own: the values of a stream, and the items of a List. `kubectl get -A
+// jsonSplitter cuts JSON that is larger than a document may be into separate
+// documents: the values of a stream, and the items of a List. `kubectl get -A
 // -o json` prints one List, of any size.
 type jsonSplitter struct {
 	name string
@@ -24,12 +24,12 @@ type jsonSplitter struct {
 	key             []byte // the last string of the outermost object, up to a few bytes
 	items           bool   // in the list "items" of the outermost object
 	comma           bool   // an item has ended: a comma or the end of the list must follow
-	skipping        bool   // what stands between two commas of the list has been reported
+	skipping        bool   // the text between two commas of the list has been reported
 	count           int    // items of the list so far
 	listed          bool   // the outermost object has such a list
 
 	open  bool     // piece has a beginning
-	piece document // what is being collected
+	piece document // the document being collected
 }
 
 // begin starts to collect a document at the next byte.
@@ -38,7 +38,7 @@ func (s *jsonSplitter) begin() {
 	s.open = true
 }
 
-// end hands over what was collected.
+// end emits the collected document.
 func (s *jsonSplitter) end() error {
 	if !s.open {
 		return nil
@@ -47,7 +47,7 @@ func (s *jsonSplitter) end() error {
 	return s.f(s.piece)
 }
 
-// fail reports a mistake in what surrounds the documents.
+// fail reports an error in the text around the documents.
 func (s *jsonSplitter) fail(text, fix string) error {
 	p := newProblem(1, 1, "WIN901", "this is not JSON: "+text, fix)
 	return s.f(document{name: s.name, line: s.line, column: s.column, offset: s.offset, problem: p})
@@ -56,7 +56,7 @@ func (s *jsonSplitter) fail(text, fix string) error {
 // write reads more of the stream.
 func (s *jsonSplitter) write(text []byte) error {
 	for len(text) > 0 {
-		// Most bytes are inside of a document, where nothing is to be decided.
+		// Most bytes are inside of a document, where they need no decision.
 		n := bytes.IndexAny(text, `"\{}[]:,`)
 		switch {
 		case n < 0:
@@ -228,7 +228,7 @@ func (s *jsonSplitter) take(text []byte) {
 	}
 }
 
-// close hands over what has no end.
+// close emits an unfinished document.
 func (s *jsonSplitter) close() error {
 	if s.listed && !s.open {
 		return s.fail("the list has no end", "check that the file is complete")

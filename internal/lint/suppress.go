@@ -99,7 +99,7 @@ func (s *ignored) byComment(root *yaml.Node, found []Result) {
 	}
 }
 
-// commented reports whether a line has nothing but a comment.
+// commented reports whether a line is only a comment.
 func commented(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") }
 
 // unexplained reports the comments that give no reason.
@@ -110,7 +110,7 @@ func (s *ignored) unexplained() []Result {
 			continue
 		}
 		r := newProblem(n, c.column, "WIN907",
-			"a suppression without a reason suppresses nothing",
+			"a suppression without a reason has no effect",
 			"write why: # mullion:ignore "+c.codes[0]+" the reason").result(s.doc)
 		r.Severity = policy.Warning
 		out = append(out, r)

@@ -40,7 +40,8 @@ func (u Unseen) Notes() []string {
 		if u[k] > 1 {
 			what = "%[1]d objects of kind %[2]s were not looked at"
 		}
-		out = append(out, fmt.Sprintf(what, u[k], printable(k.String()))+": lint knows no pod template in this kind")
+		out = append(out, fmt.Sprintf(what, u[k], printable(k.String()))+
+			": lint does not support pod templates of this kind")
 	}
 	return out
 }

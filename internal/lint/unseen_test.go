@@ -21,8 +21,8 @@ func TestUnseenNotes(t *testing.T) {
 	u.count([]policy.Kind{{Group: "b", Name: "K"}, {Group: "a", Name: "L\x1b\n"}})
 	u.count([]policy.Kind{{Group: "b", Name: "K"}})
 	want := []string{
-		"1 object of kind L\uFFFD\uFFFD (a) was not looked at: lint knows no pod template in this kind",
-		"2 objects of kind K (b) were not looked at: lint knows no pod template in this kind",
+		"1 object of kind L\uFFFD\uFFFD (a) was not looked at: lint does not support pod templates of this kind",
+		"2 objects of kind K (b) were not looked at: lint does not support pod templates of this kind",
 	}
 	if notes := u.Notes(); !slices.Equal(notes, want) {
 		t.Errorf("notes %q, want %q", notes, want)

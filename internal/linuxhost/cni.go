@@ -66,7 +66,7 @@ func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
 	everywhere := []cniRoute{{"0.0.0.0/0"}}
 	portmap := cniPortmap{Type: "portmap", Backend: "nftables", Capabilities: map[string]bool{"portMappings": true}}
 	if c.Network.Flannel() {
-		// The plugin knows no CNI newer than 0.4.0.
+		// The plugin supports no CNI newer than 0.4.0.
 		return cniConfiguration{CNIVersion: "0.4.0", Name: cniName, Plugins: []any{
 			cniFlannel{
 				Type:       "flannel",
@@ -88,9 +88,9 @@ func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
 	}}
 }
 
-// gatewayRanges lists what a gateway is a way to: all pods. Two halves are narrower than
-// the whole range, which the fabric itself answers with "unreachable" while there is no
-// gateway.
+// gatewayRanges lists the ranges behind a gateway: all pods. Two halves are narrower
+// than the whole range, which the fabric itself answers with "unreachable" while there
+// is no gateway.
 func gatewayRanges(c Config) []netip.Prefix {
 	if !c.PodGateway {
 		return nil

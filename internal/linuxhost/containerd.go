@@ -3,12 +3,17 @@
 
 package linuxhost
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 const (
 	containerdConfig = "/etc/containerd/config.toml"
 	containerdSocket = "/run/containerd/containerd.sock"
-	cniConfDir       = "/etc/cni/net.d"
+	// baseSpec is the base of each container's OCI specification.
+	baseSpec   = "/etc/containerd/base.json"
+	cniConfDir = "/etc/cni/net.d"
 	// PauseImage is the sandbox image, which `make build` builds.
 	pauseImage = "docker.io/mullion/pause:1"
 	// proxyAddress is where the parent listens, in the host's network namespace, for
@@ -16,8 +21,8 @@ const (
 	proxyAddress = "127.0.0.1:10272"
 )
 
-// describeContainerd returns containerd's configuration. Plugins for what the host
-// does not have only cost memory.
+// describeContainerd returns containerd's configuration. Plugins for missing
+// features of the host only cost memory.
 func describeContainerd() string {
 	return fmt.Sprintf(`version = 4
 root = '/var/lib/containerd'
@@ -48,11 +53,25 @@ disabled_plugins = [
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = 'io.containerd.runc.v2'
     privileged_without_host_devices = true
+    base_runtime_spec = '%[5]s'
     [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
       SystemdCgroup = false
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ['%[3]s']
     conf_dir = '%[4]s'
     use_internal_loopback = true
-`, containerdSocket, pauseImage, programsDir, cniConfDir)
+`, containerdSocket, pauseImage, programsDir, cniConfDir, baseSpec)
+}
+
+// withHook adds ProtectCommand to an OCI specification. containerd removes all read-only
+// paths from a privileged container's specification, but no hooks (containerd v2.4.2
+// pkg/oci/spec_opts.go, WithPrivileged).
+func withHook(spec []byte) ([]byte, error) {
+	fields := map[string]any{}
+	if err := json.Unmarshal(spec, &fields); err != nil {
+		return nil, fmt.Errorf("read containerd's own specification: %w", err)
+	}
+	hook := map[string]any{"path": hostProgram, "args": []string{"mullion-linuxhost", ProtectCommand}}
+	fields["hooks"] = map[string]any{"createContainer": []any{hook}}
+	return json.Marshal(fields)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -78,7 +79,9 @@ func TestOnlyTheHostsDirectoryIsWritable(t *testing.T) {
 func describeAll(t *testing.T) (map[string]file, string) {
 	t.Helper()
 	c := testConfig("/x")
-	files, err := describeFiles(boot{Config: c, CA: []byte("CA\n"), Token: "abcdef.0123456789abcdef"})
+	files, err := describeFiles(boot{
+		Config: c, Boot: host.Boot{CA: []byte("CA\n"), Token: "abcdef.0123456789abcdef"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +144,9 @@ func networks() []Config {
 		list = append(list, c)
 	}
 	dual := testConfig("/x")
-	dual.Second = host.Second{
-		Address:     netip.MustParsePrefix("fd00:10:89::110/64"),
+	dual.IPv6Address = netip.MustParsePrefix("fd00:10:89::110/64")
+	dual.IPv6 = ipv6.Plan{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
 		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
 		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
 	}

@@ -12,7 +12,7 @@
 //	   ├─ kubelet
 //	   └─ kube-proxy
 //
-// What runs and how is described first (root, containerd, kubelet,
+// The programs and their settings are described first (root, containerd, kubelet,
 // proxy, rules, rights: values with golden tests) and done by parent_linux.go and
 // the files whose names begin with init_ and parent_.
 //

@@ -23,7 +23,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"name":"linux-1","podCIDR":"10.0.0.0/32","network":"vxlan","podGateway":true}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		c, err := durable.ParseDocument(doc, (*Config).Validate)
+		c, err := durable.ParseDocument(doc, (*Config).complete)
 		if err != nil {
 			return
 		}
@@ -40,7 +40,7 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := durable.ParseDocument(text, (*Config).Validate)
+		again, err := durable.ParseDocument(text, (*Config).complete)
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%+v came back as %+v, %v", c, again, err)
 		}

@@ -4,21 +4,25 @@
 package linuxhost
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/host"
 )
 
-// installFiles writes what the host's programs read.
+// installFiles writes the configuration of the host's programs.
 func installFiles(b boot) error {
-	if err := forgetOtherCluster(b.CA); err != nil {
+	const known = nodeDir + "/ca.crt"
+	err := host.ForgetOtherCluster(known, b.CA, func() error { return os.RemoveAll(kubeletDir) })
+	if err == nil {
+		err = durable.WriteFile(known, b.CA, 0o644)
+	}
+	if err != nil {
 		return err
 	}
 	files, err := describeFiles(b)
@@ -70,7 +74,8 @@ func describeFiles(b boot) (map[string]file, error) {
 	documents := map[string]any{
 		kubeletConfig: describeKubelet(b.Config),
 		proxyConfig:   describeProxy(b.Config),
-		// The node's own identity; RBAC lets nodes do what kube-proxy and flanneld need.
+		// The node's own identity; RBAC gives nodes the rights that kube-proxy and
+		// flanneld need.
 		nodeKubeconfig: user("node", kubeconfig.Credentials{Certificate: kubeletCertificate, Key: kubeletCertificate}),
 	}
 	if b.Token != "" {
@@ -84,20 +89,4 @@ func describeFiles(b boot) (map[string]file, error) {
 		files[name] = file{content, 0o600}
 	}
 	return files, nil
-}
-
-// forgetOtherCluster removes the identity that the host has in a cluster with another
-// CA: it is worth nothing in this one and would keep it from joining.
-func forgetOtherCluster(ca []byte) error {
-	const known = nodeDir + "/ca.crt"
-	old, err := os.ReadFile(known)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the CA of the last boot: %w", err)
-	}
-	if err == nil && !bytes.Equal(old, ca) {
-		if err := os.RemoveAll(kubeletDir); err != nil {
-			return fmt.Errorf("forget the former cluster: %w", err)
-		}
-	}
-	return durable.WriteFile(known, ca, 0o644)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/host/imageload"
 )
 
-// platform is that of the host's images.
+// platform is the platform of the host's images.
 const platform = "linux/amd64"
 
 // imageStore is containerd's.
@@ -32,7 +32,7 @@ func (s imageStore) serve(ctx context.Context) error {
 	return imageload.Serve(ctx, l, s.load, s.list)
 }
 
-// list asks containerd.
+// list lists containerd's images.
 func (s imageStore) list(ctx context.Context) ([]imageload.Image, error) {
 	table, err := s.tools.ctr(ctx, "images", "list")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -34,19 +35,19 @@ func narrow() error {
 }
 
 func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
-	root := host.RootDir(b.Config.Dir)
-	if err := host.BuildRoot(describeRoot(b.Config, b.Cgroups), host.Links(), root); err != nil {
+	if err := host.TakeDisk(b.Config.Dir); err != nil {
 		return err
 	}
-	if err := host.Pivot(root); err != nil {
+	if err := directories(ctx, b.Config.Dir); err != nil {
 		return err
 	}
-	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
-		return fmt.Errorf("set host name: %w", err)
+	if err := host.Enter(b.Config.Config, describeRoot(b.Config, b.Cgroups)); err != nil {
+		return err
 	}
 	reap := host.NewReaper()
 	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups),
-		set(ownSettings(b.Config.dual())), settle(), installFiles(b),
+		set(ownSettings(b.Config.dual())), settle("/", describeSettled()), installFiles(b),
+		writeBaseSpec(ctx, tools{reap.CombinedOutput}),
 		applyRules(ctx, b.Config, tools{reap.CombinedOutput})); err != nil {
 		return err
 	}
@@ -56,7 +57,25 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	}
 	// From now on this process waits.
 	debug.FreeOSMemory()
-	return host.Supervise(ctx, components, reap, reports, "")
+	connect := func() (*nodeapi.Client, error) {
+		return nodeapi.New(b.Config.Server, b.Config.Name, b.CA, kubeletCertificate)
+	}
+	return host.Supervise(ctx, components, reap, reports, connect, "/var/lib")
+}
+
+// directories makes the directories that are mounted.
+// Preconditions: the disk is mounted.
+func directories(ctx context.Context, dir string) error {
+	names := []string{"lib", "podlogs"}
+	if err := host.MoveIn(ctx, dir, names...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.MkdirAll(filepath.Join(host.Disk(dir), name), 0o755); err != nil {
+			return fmt.Errorf("make host directory: %w", err)
+		}
+	}
+	return os.MkdirAll(filepath.Join(host.Disk(dir), "claims"), 0o700)
 }
 
 // set writes kernel settings.
@@ -73,22 +92,39 @@ func set(settings []kernelSetting) error {
 	return nil
 }
 
-// settle performs describeSettled.
-func settle() error {
-	for _, s := range describeSettled() {
-		if _, err := os.Stat(s.path); s.optional && errors.Is(err, os.ErrNotExist) {
+// settle changes the mounts below root.
+func settle(root string, list []settled) error {
+	for _, s := range list {
+		path := filepath.Join(root, s.path)
+		if _, err := os.Stat(path); s.optional && errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if s.bind {
-			if err := unix.Mount(s.path, s.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-				return fmt.Errorf("bind %s: %w", s.path, err)
+			if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+				return fmt.Errorf("bind %s: %w", path, err)
 			}
 		}
 		if s.flags != 0 {
-			if err := unix.Mount("", s.path, "", s.flags, ""); err != nil {
-				return fmt.Errorf("change mount %s: %w", s.path, err)
+			if err := unix.Mount("", path, "", s.flags, ""); err != nil {
+				return fmt.Errorf("change mount %s: %w", path, err)
 			}
 		}
+	}
+	return nil
+}
+
+// writeBaseSpec writes the base of containerd's container specifications. It is containerd's
+// own, which ctr prints without a connection.
+func writeBaseSpec(ctx context.Context, t tools) error {
+	spec, err := t.ctr(ctx, "oci", "spec")
+	if err == nil {
+		spec, err = withHook(spec)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(baseSpec, spec, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", baseSpec, err)
 	}
 	return nil
 }

@@ -7,27 +7,27 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy/watch"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
-	"github.com/mullion-k8s/mullion/internal/netpolicy/watch"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // How often the rules are compared with the cluster: while the host learns its range and
-// the policies, and later, when changes are told.
+// the policies, and later, when the host gets notifications of changes.
 const (
 	policiesSoon  = followBusy
 	policiesEvery = 30 * time.Second
 )
 
-// enforcePolicies keeps the rules of the host's pods as the cluster's NetworkPolicies
-// say, until the context ends. The rules are the kernel's: they stay in force while the
-// API server is away.
+// enforcePolicies keeps the rules of the host's pods in line with the cluster's
+// NetworkPolicies until the context ends. The rules are the kernel's: they stay in
+// force while the API server is away.
 func enforcePolicies(ctx context.Context, c Config, authority []byte, node *follower, t tools) error {
 	transport, err := nodeapi.Transport(authority, kubeletCertificate)
 	if err != nil {
@@ -68,16 +68,12 @@ func enforcePolicies(ctx context.Context, c Config, authority []byte, node *foll
 
 // firstPolicyRules isolate every pod that begins before anything is known.
 func firstPolicyRules(c Config) string {
-	ranges := []netip.Prefix{c.PodCIDR}
-	if c.dual() {
-		ranges = append(ranges, c.Second.PodCIDR)
-	}
-	return policyRules(nil, ranges, true)
+	return policyRules(nil, ipv6.List(c.PodCIDR, c.IPv6.PodCIDR), true)
 }
 
-// wantedPolicyRules returns the rules for what is known now. While the policies or the
-// host's range are not known, that is not complete: no pod reaches anything before the
-// policies are.
+// wantedPolicyRules returns the rules for the current state. While the policies or the
+// host's range are not known, the rules are not complete: no pod reaches anything
+// before the policies are.
 func wantedPolicyRules(c Config, node *follower, w *watch.Watcher) (text string, complete bool) {
 	n, _ := node.current()
 	cluster, known := w.Cluster()

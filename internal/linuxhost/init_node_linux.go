@@ -18,9 +18,10 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // How long the follower waits: while the node starts, and when the API server is away.
@@ -29,20 +30,22 @@ const (
 	followAway = 2 * time.Second
 )
 
-// follower keeps what depends on the host's Node: flanneld, the CNI configuration, the
-// way to the host's pods. A node that is deleted and joins again is another object,
-// mostly with another range.
+// follower updates the parts that depend on the host's Node: flanneld, the CNI
+// configuration, the way to the host's pods. A node that is deleted and joins again is
+// another object, mostly with another range.
 type follower struct {
 	boot boot
-	// announce tells the fabric, or the machine, which pods the host has, and to which it
-	// is one of several ways.
+	// announce reports to the fabric, or the machine, the pod ranges of the host, and the
+	// ranges that it shares with other hosts.
 	announce func(own, shared []netip.Prefix)
 	root     string // of the host's files
 
+	changed supervise.Bell // rings when node has become another
+	settled supervise.Bell // rings when waiting has changed
+
 	mu      sync.Mutex
-	node    nodeapi.Node  // guarded by mu; as last known with a range
-	changed chan struct{} // guarded by mu; closed when node has become another
-	waiting error         // guarded by mu; nil when everything is as the node says
+	node    nodeapi.Node // guarded by mu; as last known with a range
+	waiting error        // guarded by mu; nil when everything matches the node
 }
 
 func newFollower(b boot, announce func(own, shared []netip.Prefix)) *follower {
@@ -50,7 +53,6 @@ func newFollower(b boot, announce func(own, shared []netip.Prefix)) *follower {
 		boot:     b,
 		announce: announce,
 		root:     "/",
-		changed:  make(chan struct{}),
 		waiting:  errors.New("waiting for the cluster to give this node a pod range"),
 	}
 }
@@ -76,6 +78,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.mu.Lock()
 		f.waiting = err
 		f.mu.Unlock()
+		f.settled.Ring()
 		if err == nil && api.Await(ctx, n.Version) == nil {
 			wait = 0
 		}
@@ -96,19 +99,19 @@ func deleteStrays(ctx context.Context, api *nodeapi.Client, n nodeapi.Node, log 
 	return err
 }
 
-// ready reports whether everything is as the node says.
+// ready returns an error until the host has the routes and rules that its Node object requires.
 func (f *follower) ready(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.waiting
 }
 
-// current returns the node, without a range if it has had none yet, and a channel that
-// is closed when it becomes another.
+// current returns the node, without a range if it has not had one yet, and a channel
+// that is closed when it becomes another.
 func (f *follower) current() (nodeapi.Node, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.node, f.changed
+	return f.node, f.changed.Next()
 }
 
 // follow brings the host to where its node is. A node that is away for a moment still
@@ -118,10 +121,9 @@ func (f *follower) follow(n nodeapi.Node) error {
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
 	f.mu.Lock()
-	if n.UID != f.node.UID || n.PodCIDR != f.node.PodCIDR || n.SecondPodCIDR != f.node.SecondPodCIDR {
+	if n.UID != f.node.UID || n.PodCIDR != f.node.PodCIDR || n.IPv6PodCIDR != f.node.IPv6PodCIDR {
 		f.node = n
-		close(f.changed)
-		f.changed = make(chan struct{})
+		f.changed.Ring()
 	}
 	f.mu.Unlock()
 	c := f.boot.Config
@@ -145,7 +147,7 @@ func (f *follower) follow(n nodeapi.Node) error {
 	return nil
 }
 
-// flannelReady returns nil once flanneld has written what its CNI plugin reads, for the
+// flannelReady returns nil once flanneld has written its CNI plugin's input for the
 // node's range.
 func (f *follower) flannelReady(podCIDR netip.Prefix) error {
 	content, err := os.ReadFile(filepath.Join(f.root, flannelSubnetFile))
@@ -173,16 +175,14 @@ func (f *follower) keepFlannel(flanneld func(context.Context) error) func(contex
 				}
 			}
 			same, another := context.WithCancel(ctx)
-			stop := make(chan struct{})
 			go func() {
+				defer another()
 				select {
 				case <-changed:
-					another()
-				case <-stop:
+				case <-same.Done():
 				}
 			}()
 			err := flanneld(same)
-			close(stop)
 			restart := same.Err() != nil && ctx.Err() == nil
 			another()
 			if !restart {

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // newTestFollower returns a follower whose host's files lie in a directory, and what it announced last.
@@ -95,7 +96,7 @@ func TestFlannelFollowsTheNode(t *testing.T) {
 // TestAdmitted: a host that has joined sends no request, because its control plane may be away.
 func TestAdmitted(t *testing.T) {
 	certificate := filepath.Join(t.TempDir(), "kubelet.pem")
-	b := boot{Config: testConfig(t.TempDir()), Token: "abcdef.0123456789abcdef"}
+	b := boot{Config: testConfig(t.TempDir()), Boot: host.Boot{Token: "abcdef.0123456789abcdef"}}
 	b.Config.Server = "https://127.0.0.1:1"
 	if err := admitted(t.Context(), b, certificate); err == nil {
 		t.Error("admitted without a server")

@@ -17,12 +17,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 )
 
-// guardEvery is how often the tunnel's rules are compared with what flanneld has made.
-// Mostly the kernel tells of changes.
+// guardEvery is how often the tunnel's rules are compared with flanneld's routes. The
+// kernel reports most changes.
 const guardEvery = 10 * time.Second
 
-// guardTunnel keeps the rules of who may send what through the tunnel as flanneld's
-// routes say, until the context ends.
+// guardTunnel keeps the tunnel's rules, the peers and the addresses that each may
+// send from, in line with flanneld's routes, until the context ends.
 func guardTunnel(ctx context.Context, t tools) error {
 	done := make(chan struct{})
 	defer close(done)
@@ -54,9 +54,9 @@ func guardTunnel(ctx context.Context, t tools) error {
 	}
 }
 
-// readPeers reads what flanneld has made for its peers: a route by way of an address, the
-// MAC address of that, and the node to which packets for the MAC address are sent. A peer
-// that is half made has no traffic yet.
+// readPeers reads flanneld's entries for its peers: a route via an address, the MAC
+// address of that address, and the node to which packets for the MAC address are sent. A
+// peer that is half made has no traffic yet.
 func readPeers() ([]peer, error) {
 	device := fmt.Sprintf("flannel.%d", agent.FlannelVNI)
 	link, err := netlink.LinkByName(device)

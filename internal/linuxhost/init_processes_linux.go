@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -15,9 +14,9 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/agent/logfile"
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/agent/componentconfig"
 	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -25,20 +24,16 @@ import (
 // below the 10 s that a host is given.
 const stopProgram = 3 * time.Second
 
-// describeProcesses says what runs in the host.
+// describeProcesses lists the components of the host.
 func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, node *follower) ([]supervise.Component,
 	error) {
-	logs := map[string]io.Writer{}
 	names := []string{"containerd", "kubelet", "kube-proxy", "storage"}
 	if b.Config.Network.Flannel() {
 		names = append(names, "flanneld")
 	}
-	for _, name := range names {
-		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
-		if err != nil {
-			return nil, err
-		}
-		logs[name] = l
+	logs, err := host.OpenLogs(nodeDir, names...)
+	if err != nil {
+		return nil, err
 	}
 	program := func(name string, argv, env []string) func(context.Context) error {
 		return reap.Watch(spawner, supervise.Command{
@@ -58,6 +53,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 			Run: program("containerd", []string{programsDir + "/containerd", "--config", containerdConfig},
 				[]string{"HTTPS_PROXY=" + via, "HTTP_PROXY=" + via}),
 			Ready: pause.ready,
+			Alive: supervise.Answers("unix", containerdSocket, ""),
 		},
 		{
 			Name:  "admission",
@@ -71,14 +67,17 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 				_, err := os.Stat(kubeletCertificate)
 				return err
 			},
+			Alive: supervise.Answers("tcp", componentconfig.KubeletHealth, supervise.HTTPRequest),
 		},
 		{
 			Name: "kube-proxy", Needs: []string{"kubelet"},
-			Run: program("kube-proxy", proxyArgv(), nil),
+			Run:   program("kube-proxy", proxyArgv(), nil),
+			Alive: supervise.Answers("tcp", componentconfig.ProxyHealth, supervise.HTTPRequest),
 		},
 		{Name: "images", Needs: []string{"containerd"}, Run: imageStore{tools}.serve},
 		{Name: "storage", Needs: []string{"kubelet"}, Run: serveStorage(b, logs["storage"])},
-		{Name: "network", Needs: []string{"kubelet"}, Run: node.run, Ready: node.ready},
+		{Name: "network", Needs: []string{"kubelet"}, Run: node.run, Ready: node.ready,
+			Changed: &node.settled},
 	}
 	if b.Config.Network.Flannel() {
 		flanneld := program("flanneld", flannelArgv(b.Config), []string{"NODE_NAME=" + b.Config.Name})
@@ -97,9 +96,9 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 	return components, nil
 }
 
-// admitted returns nil once the API server knows the bootstrap token of a host that has yet
-// to join, that is, has no certificate. A kubelet that asks for its certificate too early
-// asks again after 2 and 4 s. Meanwhile it cannot register, so that it waits up to 7 s more,
+// admitted returns nil once the API server has the bootstrap token of a host that has yet to
+// join, that is, has no certificate. A kubelet that requests its certificate too early
+// retries after 2 and 4 s. Meanwhile it cannot register, so that it waits up to 7 s more,
 // and it cannot write its CSINode, so that it reports the node ready up to 15 s later
 // (initBackoff in Kubernetes v1.36.3 pkg/volume/csi/csi_plugin.go).
 func admitted(ctx context.Context, b boot, certificate string) error {
@@ -135,7 +134,7 @@ type pauseLoader struct {
 	done  bool
 }
 
-// ready reports whether containerd answers and has the image, and gives it the image
+// ready returns an error until containerd answers and has the image, which it loads
 // once. It is not called concurrently.
 func (p *pauseLoader) ready(ctx context.Context) error {
 	if p.done {

@@ -5,22 +5,27 @@ package linuxhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
-	"github.com/mullion-k8s/mullion/internal/storage/driver"
+	"github.com/mullion-k8s/mullion/internal/agent/csidriver"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
+	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 const (
 	// volumesDir has the data of the class mullion-local.
 	volumesDir = "/var/lib/mullion"
-	// askAgain is the wait before the cluster is asked again whether it uses the driver.
-	askAgain = 30 * time.Second
-	// askSoon is the wait after an answer that is an error.
-	askSoon = time.Second
+	// imagesDir has the disks of these volumes, see host.Volumes.
+	imagesDir = nodeDir + "/claims"
+	// askEvery is the longest pause between two queries whether the cluster uses the driver.
+	askEvery = 30 * time.Second
 )
 
 // serveStorage runs the CSI driver, in clusters that use it.
@@ -30,26 +35,22 @@ func serveStorage(b boot, log io.Writer) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		api := driver.API{Client: client}
-		for {
+		api := csidriver.API{Client: client}
+		if supervise.Await(ctx, nil, askEvery, func() error {
 			wanted, err := api.Wants(ctx)
-			if err == nil && wanted {
-				break
-			}
-			wait := askAgain
 			if err != nil {
 				fmt.Fprintf(log, "%v\n", err)
-				wait = askSoon
+			} else if !wanted {
+				err = errors.New("the cluster does not use the driver")
 			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(wait):
-			}
+			return err
+		}) != nil {
+			return nil // a stop
 		}
-		return driver.New(driver.Config{
+		return csidriver.New(csidriver.Config{
 			Node: b.Config.Name, Dir: volumesDir, KubeletDir: kubeletDir, Cluster: api,
-			Log: slog.New(slog.NewTextHandler(log, nil)),
+			Disks: host.NewVolumes(imagesDir, filepath.Join(volumesDir, storage.VolumesDir)),
+			Log:   slog.New(slog.NewTextHandler(log, nil)),
 		}).Run(ctx)
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
 )
 
 // policyRules returns the transaction for nft(8) with the table that enforces
-// NetworkPolicies on the pods of this host. The hook is that of forwarded packets: what
-// the node itself sends to its pods, and they to it, always passes, as the API says.
-// Packets arrive here with the addresses of pods, because kube-proxy has already chosen
-// a Service's backend and has not rewritten the source yet. Connections that passed
-// once go on, as on Windows.
+// NetworkPolicies on the pods of this host. The hook is for forwarded packets: traffic
+// between the node itself and its pods always passes, as the API requires. Packets
+// arrive here with the addresses of pods, because kube-proxy has already chosen a
+// Service's backend and has not rewritten the source yet. Connections that passed once
+// go on, as on Windows.
 //
-// With isolate, the pods of the ranges that no endpoint has yet reach nothing: they are
-// too new for their policies to be known.
+// With isolate, the pods of the ranges that no endpoint has yet have no network access:
+// they are too new for their policies to be known.
 //
 // There is a table for each address family of the ranges.
 func policyRules(endpoints []netpolicy.Endpoint, ranges []netip.Prefix, isolate bool) string {
@@ -106,8 +106,8 @@ func elements(list *strings.Builder) string {
 	return " elements = { " + list.String() + " } ;"
 }
 
-// policyChain writes the chain of one direction of a pod: what it lets pass returns,
-// because the other end's rules come after.
+// policyChain writes the chain of one direction of a pod: packets that it lets pass
+// return, because the other end's rules come after.
 func (f family) policyChain(b *strings.Builder, name, peer string, d *netpolicy.Direction, own []netip.Addr) {
 	if d == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 

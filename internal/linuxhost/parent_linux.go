@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/host"
 )
 
@@ -23,25 +22,11 @@ const Product = "Linux, containerd 2.4.2"
 func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	secret := rand.Text()
 	return host.Run(ctx, host.Spec{
-		Cluster:     c.Cluster,
-		Name:        c.Name,
-		Product:     Product,
-		Address:     c.Address,
-		Gateway:     c.Gateway,
-		PodCIDR:     c.PodCIDR,
-		ServiceCIDR: c.ServiceCIDR,
-		Second:      c.Second,
-		Dir:         c.Dir,
-		Fabric:      c.Fabric,
-		Router:      router(c),
-		Status:      c.Status,
-		Limits:      c.Limits,
-		Hosts:       c.Hosts,
-		PinCPUs:     true,
-		Devices:     devices(),
+		Config: c.Config, Product: Product, Router: router(c),
+		RootPods: true, PinCPUs: true, Devices: devices(),
 		Prepare: func(_ context.Context, p *host.Parent) (any, error) {
 			p.Step("files")
-			return prepare(c, p.Size, secret)
+			return prepare(c, p, secret)
 		},
 		Connected: func(ctx context.Context, netns string) error { return serveProxy(ctx, netns, secret, log) },
 	}, log)
@@ -58,16 +43,8 @@ func router(c Config) string {
 }
 
 // prepare makes the host's directory.
-func prepare(c Config, size host.Size, secret string) (b boot, err error) {
-	b = boot{Config: c, Size: size, Secret: secret}
-	if b.CA, b.Token, err = host.ReadSecrets(c.CAFile, c.TokenFile); err != nil {
-		return b, err
-	}
-	for _, d := range []string{"lib", "podlogs"} {
-		if err := os.MkdirAll(filepath.Join(c.Dir, d), 0o755); err != nil {
-			return b, fmt.Errorf("make host directory: %w", err)
-		}
-	}
+func prepare(c Config, p *host.Parent, secret string) (b boot, err error) {
+	b = boot{Config: c, Secret: secret}
 	files := map[string]string{filepath.Join(c.Dir, "kernel", "kmsg"): ""}
 	for _, s := range machineSettings() {
 		files[settingFile(c.Dir, s.name)] = s.value + "\n"
@@ -80,6 +57,6 @@ func prepare(c Config, size host.Size, secret string) (b boot, err error) {
 			return b, fmt.Errorf("make host directory: %w", err)
 		}
 	}
-	b.Cgroups, err = cgroup.Find()
+	b.Boot, err = p.Boot()
 	return b, err
 }

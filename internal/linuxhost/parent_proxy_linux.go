@@ -25,17 +25,21 @@ import (
 
 // Registries are reached from the machine's own network, not from the host's: one on
 // the machine's loopback, a proxy or a VPN of the machine would be out of the host's
-// reach, and a real server would reach them. containerd knows proxies, so the
+// reach, and a real server would reach them. containerd supports proxies, so the
 // parent, which is on the machine, is one: its socket lies in the host's network, and
-// what it dials does not. Nothing inside of the host holds a way to the machine.
+// its outgoing connections do not. No process of the host has a way to the machine.
 
 // dialLimit bounds one connection attempt; Go's own default for HTTP.
 const dialLimit = 30 * time.Second
 
+// idleLimit ends a tunnel without traffic. containerd keeps a connection that it does not
+// use for 30 s (net/http's DefaultTransport).
+const idleLimit = 5 * time.Minute
+
 // proxyUser is the name that belongs to boot.Secret.
 const proxyUser = "containerd"
 
-// proxyURL is the proxy as containerd knows it.
+// proxyURL returns the URL of the proxy for containerd.
 func proxyURL(secret string) string {
 	u := url.URL{Scheme: "http", User: url.UserPassword(proxyUser, secret), Host: proxyAddress}
 	return u.String()
@@ -55,6 +59,8 @@ func serveProxy(ctx context.Context, netns, secret string, log *slog.Logger) err
 		Handler:           newProxy(secret),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		// Tunnels end with it: Close leaves connections alone that were taken over.
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	context.AfterFunc(ctx, func() { _ = srv.Close() })
 	go func() {
@@ -91,7 +97,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodConnect:
-		tunnel(w, r)
+		tunnel(w, r, idleLimit)
 	case r.URL.Host != "" && r.URL.Scheme == "http":
 		p.forward.ServeHTTP(w, r)
 	default:
@@ -99,8 +105,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tunnel answers CONNECT.
-func tunnel(w http.ResponseWriter, r *http.Request) {
+// tunnel answers CONNECT. The tunnel ends when one side has, when it has no traffic for the
+// time of idle, or with the server's context.
+func tunnel(w http.ResponseWriter, r *http.Request, idle time.Duration) {
 	out, err := dialThrough(r.Context(), r.Host)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -113,13 +120,32 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer in.Close()
+	end := func() { _, _ = in.Close(), out.Close() } // there is no remedy for an error
+	defer context.AfterFunc(r.Context(), end)()
+	timer := time.AfterFunc(idle, end)
+	defer timer.Stop()
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return // the client has gone
 	}
 	var both sync.WaitGroup
-	both.Go(func() { pipe(out, buffered) })
-	both.Go(func() { pipe(in, out) })
+	both.Go(func() { pipe(out, watched{buffered, timer, idle}) })
+	both.Go(func() { pipe(in, watched{out, timer, idle}) })
 	both.Wait()
+}
+
+// watched is one direction of a tunnel.
+type watched struct {
+	io.Reader
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if err == nil {
+		w.timer.Reset(w.idle)
+	}
+	return n, err
 }
 
 // pipe copies until one side ends, and passes the end on. Errors end a tunnel, as
@@ -132,7 +158,7 @@ func pipe(to net.Conn, from io.Reader) {
 }
 
 // dialThrough connects to an address, through the machine's own proxy if its
-// environment says so.
+// environment has one.
 func dialThrough(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialLimit}
 	target := &url.URL{Scheme: "https", Host: address}
@@ -164,8 +190,8 @@ func dialThrough(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connectBy sends a CONNECT and reads the answer. Nothing follows the answer before the
-// client has spoken, so nothing is lost in the reader.
+// connectBy sends a CONNECT and reads the answer. The server sends no data after the
+// answer before the client does, so the reader loses no data.
 func connectBy(conn net.Conn, ask *http.Request) error {
 	if err := ask.Write(conn); err != nil {
 		return err

@@ -4,13 +4,17 @@
 package linuxhost
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestProxy asks a registry by way of the proxy, with TLS and without, with the password
@@ -65,5 +69,57 @@ func TestProxy(t *testing.T) {
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusProxyAuthRequired {
 		t.Errorf("as a server: %s", res.Status)
+	}
+}
+
+// TestTunnelEnds: a tunnel that carries nothing ends, and so do all tunnels when the host does.
+func TestTunnelEnds(t *testing.T) {
+	echo, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); _, _ = io.Copy(c, c) }()
+		}
+	}()
+	for name, idle := range map[string]time.Duration{"idle": 500 * time.Millisecond, "host ends": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				tunnel(w, r, idle)
+			}))
+			srv.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+			srv.Start()
+			defer srv.Close()
+			conn, err := net.Dial("tcp4", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := connectBy(conn, &http.Request{Method: http.MethodConnect, Host: echo.Addr().String(),
+				URL: &url.URL{Opaque: echo.Addr().String()}, Header: http.Header{}}); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(conn)
+			if _, err := io.WriteString(conn, "x\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := lines.ReadString('\n'); line != "x\n" {
+				t.Fatalf("answer %q: %v", line, err)
+			}
+			if idle == time.Hour {
+				end()
+			}
+			if n, err := lines.ReadByte(); err == nil {
+				t.Errorf("got %d from a tunnel that must end", n)
+			}
+		})
 	}
 }

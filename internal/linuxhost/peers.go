@@ -13,14 +13,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 )
 
-// peer is a range of pods and the node to which flanneld sends what is for it.
+// peer is a range of pods and the node to which flanneld sends its packets.
 type peer struct {
 	pods netip.Prefix
 	node netip.Addr
 }
 
 // peerRules returns the transaction for nft(8) that lets each peer, and no other sender,
-// send through the tunnel, with inner sources of its own range. flanneld's device takes
+// send through the tunnel, with inner sources from its range. flanneld's device takes
 // packets from every sender, with any addresses inside, and behind the device the sender
 // is forgotten; so the outer packet is judged. nft has no words for the inner one before
 // version 1.0.8: the fields are named by their offset from the UDP header, in bits. 64 of

@@ -3,28 +3,20 @@
 
 package linuxhost
 
+import (
+	"github.com/mullion-k8s/mullion/internal/agent/componentconfig"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
+)
+
 const (
 	proxyConfig    = "/etc/kubernetes/kube-proxy.json"
 	nodeKubeconfig = "/etc/kubernetes/node.kubeconfig"
 )
 
-// proxyConfiguration is the part of KubeProxyConfiguration, version
-// kubeproxy.config.k8s.io/v1alpha1, that differs from its defaults. A test decodes it
-// strictly with upstream's types.
+// proxyConfiguration is kube-proxy's configuration on Linux.
 type proxyConfiguration struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-
-	ClientConnection   proxyClient    `json:"clientConnection"`
-	HostnameOverride   string         `json:"hostnameOverride"`
-	Mode               string         `json:"mode"`
-	ClusterCIDR        string         `json:"clusterCIDR"`
-	MetricsBindAddress string         `json:"metricsBindAddress"`
-	Conntrack          proxyConntrack `json:"conntrack"`
-}
-
-type proxyClient struct {
-	Kubeconfig string `json:"kubeconfig"`
+	componentconfig.KubeProxyConfiguration
+	Conntrack proxyConntrack `json:"conntrack"`
 }
 
 // proxyConntrack leaves the kernel's limits alone: they are the machine's, as in
@@ -37,19 +29,10 @@ type proxyConntrack struct {
 }
 
 func describeProxy(c Config) proxyConfiguration {
-	pods := c.PodCIDR.String()
-	if c.dual() {
-		pods += "," + c.Second.PodCIDR.String()
-	}
 	return proxyConfiguration{
-		APIVersion:         "kubeproxy.config.k8s.io/v1alpha1",
-		Kind:               "KubeProxyConfiguration",
-		ClientConnection:   proxyClient{Kubeconfig: nodeKubeconfig},
-		HostnameOverride:   c.Name,
-		Mode:               "nftables",
-		ClusterCIDR:        pods,
-		MetricsBindAddress: "127.0.0.1:10249",
-		Conntrack:          proxyConntrack{TCPEstablishedTimeout: "0s", TCPCloseWaitTimeout: "0s"},
+		KubeProxyConfiguration: componentconfig.NewKubeProxy(nodeKubeconfig, c.Name, "nftables",
+			ipv6.Join(c.PodCIDR, c.IPv6.PodCIDR)),
+		Conntrack: proxyConntrack{TCPEstablishedTimeout: "0s", TCPCloseWaitTimeout: "0s"},
 	}
 }
 

@@ -12,11 +12,11 @@ type capability struct {
 	name   string
 }
 
-// forbidden are the rights to change what is the machine's: its kernel and the log
-// of it, its hardware, its clock, its security modules. CAP_MKNOD is not among them:
+// forbidden are the rights to change parts of the machine: its kernel and the log of
+// it, its hardware, its clock, its security modules. CAP_MKNOD is not among them:
 // containerd gives it to every sandbox (containerd v2.4.2 pkg/oci/spec.go,
-// defaultUnixCaps), and runc cannot give what it lacks. A device node is worth nothing
-// where the devices controller does not allow the device.
+// defaultUnixCaps), and runc cannot give a right that it lacks. A device node is
+// useless where the devices controller does not allow the device.
 func forbidden() []capability {
 	return []capability{
 		{unix.CAP_SYS_MODULE, "CAP_SYS_MODULE"},
@@ -33,9 +33,10 @@ func forbidden() []capability {
 	}
 }
 
-// devices are those that the host's programs and containers may use, in the words of
-// the devices controller (Documentation/admin-guide/cgroup-v1/devices.rst): what runc
-// gives every container (runc 1.1.5 libcontainer/specconv, AllowedDevices).
+// devices are the devices that the host's programs and containers may use, in the
+// words of the devices controller (Documentation/admin-guide/cgroup-v1/devices.rst):
+// the list that runc gives every container (runc 1.1.5 libcontainer/specconv,
+// AllowedDevices).
 func devices() []string {
 	return []string{
 		"c *:* m", "b *:* m",

@@ -18,16 +18,17 @@ const (
 	nodeDir     = "/node"        // Config.Dir, writable
 	binDir      = "/opt/mullion" // Config.Bin, read-only
 	programsDir = binDir + "/linux"
+	hostProgram = binDir + "/mullion-linuxhost"
 	podsCgroup  = "/kubepods" // the kubelet's parent of all pods
 )
 
 // kernelSetting is a file below /proc/sys.
 type kernelSetting struct{ name, value string }
 
-// machineSettings are those that the kubelet writes at its start if they differ,
-// and that are the whole machine's (kubernetes v1.36.3
+// machineSettings are the settings that the kubelet writes at its start if they
+// differ, and that apply to the whole machine (kubernetes v1.36.3
 // pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). Files with the
-// values that it wants lie over them, so that it has nothing to write.
+// values that it wants lie over them, so that it does not write.
 func machineSettings() []kernelSetting {
 	return []kernelSetting{
 		{"vm/overcommit_memory", "1"},
@@ -69,8 +70,9 @@ func describeRoot(c Config, cgroups cgroup.Hierarchies) []host.Mount {
 		host.Mount{Source: c.Bin, Target: binDir, ReadOnly: true},
 		// Alone, because the new root itself is mounted below it.
 		host.Mount{Source: c.Dir, Target: nodeDir, Alone: true},
-		host.Mount{Source: filepath.Join(c.Dir, "lib"), Target: "/var/lib"},
-		host.Mount{Source: filepath.Join(c.Dir, "podlogs"), Target: "/var/log"},
+		host.Mount{Source: filepath.Join(host.Disk(c.Dir), "lib"), Target: "/var/lib"},
+		host.Mount{Source: filepath.Join(host.Disk(c.Dir), "podlogs"), Target: "/var/log"},
+		host.Mount{Source: filepath.Join(host.Disk(c.Dir), "claims"), Target: imagesDir},
 		// The machine's kernel log is not the host's: a file without lines.
 		host.Mount{Source: filepath.Join(c.Dir, "kernel", "kmsg"), Target: "/dev/kmsg"},
 		// Where administrators of containerd put the settings of their registries.
@@ -107,8 +109,8 @@ type settled struct {
 	optional bool
 }
 
-// describeSettled lists what is made read-only in the end: kernel settings but those
-// of the network namespace. All mounts are shared with the containers' mount
+// describeSettled lists the paths that become read-only in the end: kernel settings
+// except the network namespace's. All mounts are shared with the containers' mount
 // namespaces, as systemd makes them: mountPropagation depends on it.
 func describeSettled() []settled {
 	const fixed = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | host.Inert
@@ -129,7 +131,7 @@ func etcFiles(c Config) map[string]string {
 		"/etc/nsswitch.conf": "hosts: files dns\n",
 		"/etc/os-release":    "NAME=mullion\nID=mullion\nPRETTY_NAME=\"mullion Linux worker\"\n",
 		// nft takes names of protocols from it: without, kube-proxy reads back numbers
-		// when it starts again, and deletes what it has just added.
+		// when it starts again, and deletes the rules that it has just added.
 		"/etc/protocols": "icmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n",
 		"/etc/passwd":    "root:x:0:0:root:/root:/usr/sbin/nologin\n",
 		"/etc/group":     "root:x:0:\n",

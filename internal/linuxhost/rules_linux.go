@@ -10,24 +10,28 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
-// secondRules are those of IPv6. A pod sends with its own address only. Neighbour discovery
-// is exempt, because it asks with the unspecified address, too (RFC 4861, section 4.3).
-// There is no masquerading: the second family ends at the fabric's router.
-const secondRules = `add table ip6 mullion
+// ipv6Rules are the rules of IPv6. A pod sends with its own address only. Neighbour
+// discovery on the link to the pod is exempt, because its requests have the unspecified
+// address, too (RFC 4861, section 4.3). To other destinations it would go through the host.
+// There is no masquerading: IPv6 ends at the fabric's router.
+const ipv6Rules = `add table ip6 mullion
 delete table ip6 mullion
 add table ip6 mullion
 add chain ip6 mullion prerouting { type filter hook prerouting priority raw ; }
-add rule ip6 mullion prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+add rule ip6 mullion prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } ip6 daddr { fe80::/10,
+	ff02::/16 } accept
+add rule ip6 mullion prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } fib daddr type local accept
 add rule ip6 mullion prerouting fib saddr . iif oif missing counter drop
 `
 
-// rules returns the transaction for nft(8) with the host's own table. Pods reach what
-// is outside of the cluster with the node's address, as those of Windows hosts do:
-// nothing outside knows the way to a pod. Within the cluster they keep their own.
+// rules returns the transaction for nft(8) with the host's own table. Pods reach
+// destinations outside of the cluster with the node's address, like pods of Windows
+// hosts: no router outside has a route to a pod. Within the cluster they keep their
+// own.
 //
-// An overlay's addresses mean nothing to nodes, so there pods reach nodes with the
-// node's address, too. Only peers may send to the tunnel's port, each for its own pods
-// (peerRules); no pod reaches it, by a Service either, and what no tunnel leads to does not leave.
+// Nodes have no routes to an overlay's addresses, so there pods reach nodes with the node's
+// address, too. Only peers may send to the tunnel's port, each for its own pods (peerRules); no
+// pod reaches it, by a Service either, and packets without a tunnel do not leave.
 func rules(c Config) string {
 	inside := c.PodCIDR.String() + ", " + c.ServiceCIDR.String()
 	if c.Network != agent.VXLAN {
@@ -40,7 +44,7 @@ add chain ip mullion postrouting { type nat hook postrouting priority srcnat ; }
 add rule ip mullion postrouting ip saddr %s ip daddr != { %s } oifname %q masquerade
 `, c.PodCIDR, inside, fabric.Uplink)
 	if c.dual() {
-		out += secondRules
+		out += ipv6Rules
 	}
 	if c.Network != agent.VXLAN {
 		return out
@@ -58,7 +62,8 @@ add chain ip mullion leaving { type filter hook postrouting priority filter ; }
 add rule ip mullion leaving oifname %[2]q ip daddr %[4]s counter drop
 `, agent.FlannelPort, fabric.Uplink, c.Address.Masked(), c.PodCIDR, unreachable)
 	if machine := c.machine(); machine.IsValid() {
-		// What comes by the fabric for a pod, and for no Service, comes from the API server.
+		// Packets from the fabric for a pod, and not for a Service, come from the API
+		// server.
 		out += fmt.Sprintf(`add rule ip mullion forward iifname %[1]q ct status dnat accept
 add rule ip mullion forward iifname %[1]q ip daddr %[2]s ip saddr != %[3]s ct state new %[4]s
 `, fabric.Uplink, c.PodCIDR, machine, unreachable)

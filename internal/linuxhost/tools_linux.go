@@ -27,8 +27,8 @@ func (t tools) nft(ctx context.Context, transaction string) error {
 	return nil
 }
 
-// ctr runs containerd's own client in the kubelet's namespace of images, and returns what
-// it prints.
+// ctr runs containerd's own client in the kubelet's namespace of images, and returns its
+// output.
 func (t tools) ctr(ctx context.Context, args ...string) ([]byte, error) {
 	argv := append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, args...)
 	cmd := exec.CommandContext(ctx, programsDir+"/ctr", argv...)

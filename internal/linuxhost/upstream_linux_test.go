@@ -9,16 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/agent/netpolicy/policytest"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
-	"github.com/mullion-k8s/mullion/internal/netpolicy"
-	"github.com/mullion-k8s/mullion/internal/netpolicy/policytest"
 )
 
 // TestUpstreamTruthTablesOnTheWire judges by packets the rules that two workers make of policies.
 func TestUpstreamTruthTablesOnTheWire(t *testing.T) {
-	lab := netlab.NewLab(t, fabric.Second{})
+	lab := netlab.NewLab(t, ipv6.Plan{})
 	hosts := [2]netlab.Host{lab.Host(), lab.Host()}
 	w := policytest.Wire{Places: policytest.Spread(hosts), Netns: map[string]string{}}
 	for _, h := range hosts {

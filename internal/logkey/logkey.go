@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package logkey defines the keys of structured logs, so that a value has the
-// same name in every component's log.
+// same name in every component's log. All programs log with them.
 package logkey
 
 // The keys are in snake_case, unlike those of Kubernetes' JSON logs, so that

@@ -37,13 +37,12 @@ type Config struct {
 	// It is created if it does not exist.
 	Namespace string
 	// ClientCA is PEM: clients of the webhooks must present a certificate of
-	// one of these authorities. If nil, clients need none.
+	// one of these authorities. If nil, clients need no certificate.
 	ClientCA []byte
-	// Health is the address of /livez and /readyz over plain HTTP; "" means
-	// none.
+	// Health is the address of /livez and /readyz over plain HTTP; "" disables
+	// them.
 	Health string
-	// Metrics is the address of /metrics over plain HTTP; "" means that nothing is
-	// counted.
+	// Metrics is the address of /metrics over plain HTTP; "" disables metrics.
 	Metrics string
 
 	// OwnProcess means that the process runs only the manager, which then tunes
@@ -60,10 +59,10 @@ type Config struct {
 	// the webhook configurations go; "" means that they stay.
 	OwnerClusterRole string
 
-	// Admission says what happens to findings in namespaces without labels for
+	// Admission is the treatment of findings in namespaces without labels for
 	// it; "" means policy.AdmissionEnforce.
 	Admission policy.Admission
-	// WindowsTaint is added to every Windows node; the zero value means none.
+	// WindowsTaint is added to every Windows node; the zero value means no taint.
 	WindowsTaint policy.Taint
 	// Storage provisions volumes of the class mullion-local, and makes the class.
 	Storage bool
@@ -80,7 +79,7 @@ type Config struct {
 	// Registry configures how registries are queried for the platforms of
 	// images.
 	Registry lookup.Config
-	// Facts replaces the facts that are read from the cluster; nil means those.
+	// Facts replaces the facts that are read from the cluster; nil means the cluster's facts.
 	Facts webhook.Facts
 	Log   *slog.Logger
 }

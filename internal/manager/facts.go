@@ -18,11 +18,11 @@ import (
 // source is where facts come from.
 type source interface {
 	webhook.Facts
-	// Labels are those of a namespace; not ok if they are not known.
+	// Labels returns the labels of a namespace. ok is false if they are not known.
 	Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool)
 	// Run keeps the facts until the context is cancelled.
 	Run(ctx context.Context) error
-	// Synced reports whether what exists is known.
+	// Synced reports whether the caches hold all existing objects.
 	Synced() bool
 }
 

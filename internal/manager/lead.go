@@ -28,7 +28,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// The times of the election are those of Kubernetes' own components
+// The times of the election equal the times of Kubernetes' own components
 // (k8s.io/component-base config/v1alpha1, RecommendedDefaultLeaderElectionConfiguration).
 const (
 	leaseDuration = 15 * time.Second

@@ -12,15 +12,16 @@ import (
 // gcInterval is how many bytes are allocated between two garbage collections:
 // about 1,500 reviews. With Go's default, which depends on the size of the live
 // heap (a few megabytes), one review in a hundred would meet a collection, and be
-// the slowest of them. It is a quarter of what an installation's manager may use.
+// the slowest of them. It is a quarter of the memory limit of an installation's
+// manager.
 const gcInterval = 128 << 20
 
 // liveBytes is the part of the heap that is live while reviews are answered, in
-// bytes, beside what the manager keeps.
+// bytes, in addition to the manager's caches.
 const liveBytes = 4 << 20
 
 // collectSeldom sets the collector of a process that only is a manager, once it
-// has read what it keeps.
+// has filled its caches.
 func (m *Manager) collectSeldom(context.Context) error {
 	var s runtime.MemStats
 	runtime.GC()

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/version"
 )
@@ -40,10 +40,10 @@ type metrics struct {
 	rules    map[string]bool
 }
 
-// metricsSource is asked when the metrics are read.
+// metricsSource is queried when the metrics are read.
 type metricsSource struct {
 	leads       func() bool
-	certificate func() *tls.Certificate // nil if there is none yet
+	certificate func() *tls.Certificate // nil if there is no certificate yet
 }
 
 // answers holds the metrics of the answers of one webhook.
@@ -82,8 +82,8 @@ func newMetrics(registry *prometheus.Registry, from metricsSource) *metrics {
 			"that an object breaks counts. The rule none is GMSA's.",
 	}, []string{"webhook", "rule"})
 	m.lookups = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mullion_registry_lookups_total", Help: "Questions to registries which platform an image is for, by " +
-			"what came of them; answers that were kept do not count.",
+		Name: "mullion_registry_lookups_total", Help: "Registry lookups of the platforms of images, by result, " +
+			"without cached ones.",
 	}, []string{"result"})
 	for path, name := range names() {
 		m.webhooks[path] = answers{name, durations.WithLabelValues(name)}
@@ -91,11 +91,11 @@ func newMetrics(registry *prometheus.Registry, from metricsSource) *metrics {
 	for _, o := range lookup.Outcomes() {
 		m.lookups.WithLabelValues(string(o))
 	}
-	for _, r := range policy.All() {
+	for _, r := range rule.All() {
 		m.rules[r.Code] = true
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mullion_build_info", Help: "Always 1; the labels say what runs.",
+		Name: "mullion_build_info", Help: "Always 1; the labels have the versions.",
 		ConstLabels: prometheus.Labels{"version": version.String(), "go_version": runtime.Version()},
 	}, func() float64 { return 1 })
 	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -152,8 +152,8 @@ func (m *metrics) handler() http.Handler {
 		DisableCompression: true})
 }
 
-// expiry reports until when the serving certificate is valid. It reports
-// nothing while there is none, because zero would look like long ago.
+// expiry reports until when the serving certificate is valid. It is absent
+// while there is no certificate, because zero would look like long ago.
 type expiry struct {
 	desc        *prometheus.Desc
 	certificate func() *tls.Certificate

@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// owner finds the object with whose removal what the manager makes goes: an
-// installation is removed as one. Nil where there is none.
+// owner finds the object with which the manager's objects are garbage
+// collected: an installation is removed as a whole. It is nil without an
+// installation.
 func (m *Manager) owner() func(context.Context) (*metav1.OwnerReference, error) {
 	name := m.cfg.OwnerClusterRole
 	if name == "" {
@@ -21,7 +22,7 @@ func (m *Manager) owner() func(context.Context) (*metav1.OwnerReference, error) 
 	return func(ctx context.Context) (*metav1.OwnerReference, error) {
 		role, err := m.client.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("find the owner of what the manager makes: %w", err)
+			return nil, fmt.Errorf("find the owner of the manager's objects: %w", err)
 		}
 		return &metav1.OwnerReference{
 			APIVersion: rbacv1.SchemeGroupVersion.String(),

@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// prepare makes the manager's namespace where there is none; an installation
+// prepare makes the manager's namespace if it does not exist; an installation
 // has made it.
 func (m *Manager) prepare(ctx context.Context) error {
 	api, name := m.client.CoreV1().Namespaces(), m.cfg.Namespace

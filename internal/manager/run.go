@@ -48,9 +48,9 @@ const (
 )
 
 const (
-	// requestsPerSecond and burst: what the manager may ask of the API server. A
-	// pod with a GMSA costs two requests; controllers write on changes of nodes
-	// only.
+	// requestsPerSecond and burst: the manager's rate limit for the API server.
+	// A pod with a GMSA costs two requests; controllers write on changes of
+	// nodes only.
 	requestsPerSecond = 50
 	burst             = 100
 	// userAgent is how audit logs name the manager.
@@ -77,7 +77,7 @@ type Manager struct {
 	register *registration.Keeper
 	others   *otherwebhooks.Watcher
 	handler  http.Handler
-	metrics  *metrics // nil if nothing is counted
+	metrics  *metrics // nil if metrics are off
 	leads    atomic.Bool
 
 	mu     sync.Mutex
@@ -152,7 +152,7 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	return m, nil
 }
 
-// certificate returns the certificate being served; nil if there is none yet.
+// certificate returns the certificate being served, or nil if there is no certificate yet.
 func (m *Manager) certificate() *tls.Certificate {
 	c, err := m.keeper.Certificate(nil)
 	if err != nil {
@@ -161,8 +161,9 @@ func (m *Manager) certificate() *tls.Certificate {
 	return c
 }
 
-// classesClient may take RuntimeClasses away, which only the API server may be
-// able to ask for.
+// classesClient returns the client that may delete RuntimeClasses. It is nil if
+// the webhooks do not authenticate their clients: only the API server may be
+// able to request deletions.
 func (m *Manager) classesClient() kubernetes.Interface {
 	if m.cfg.ClientCA == nil {
 		return nil
@@ -194,9 +195,8 @@ func (m *Manager) handlers() map[string]webhook.Handler {
 }
 
 // Run runs the manager until the context is cancelled. Parts that end are
-// started again; what cannot be repaired by trying again, such as a port that
-// another program has, is returned.
-// Preconditions: once per Manager.
+// started again; errors that a retry cannot resolve, such as a port in use by
+// another program, are returned. Preconditions: once per Manager.
 func (m *Manager) Run(ctx context.Context) error {
 	webhooks, err := m.listen(ctx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return sup.Run(ctx)
 }
 
-// components describes what runs and in which order; see the package comment.
+// components returns the components in their order; see the package comment.
 func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 	return []supervise.Component{
 		{Name: componentPrepare, Once: true, Run: m.prepare},
@@ -251,7 +251,7 @@ func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 			}
 			return nil
 		}},
-		// Nothing waits for it: until it has synced, a webhook judges new pods.
+		// No component waits for it: until it has synced, a webhook judges new pods.
 		{Name: componentOthers, Run: m.others.Run},
 		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run,
 			Ready: func(context.Context) error {
@@ -276,16 +276,16 @@ func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 }
 
 // Ready returns nil if the webhooks are registered and answer; otherwise the
-// error describes what is missing.
+// error describes the missing part.
 func (m *Manager) Ready(context.Context) error {
 	return m.is(componentFacts, componentWebhooks, componentRegistration)
 }
 
-// serving reports whether the manager can answer reviews. It can before it is
+// serving returns an error if the manager cannot answer reviews. It can before it is
 // registered, and its Service must find it before that.
 func (m *Manager) serving() error { return m.is(componentFacts, componentWebhooks) }
 
-// is reports whether the components are ready.
+// is returns an error if one of the components is not ready.
 func (m *Manager) is(names ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	dialLimit = 2 * time.Second
 	// headerLimit, bodyLimit, idleLimit: no client may hold a connection without use.
 	// The API server sends a review in one go and keeps its connections. It closes
-	// those that are idle after 90 s (k8s.io/apimachinery pkg/util/net,
+	// idle connections after 90 s (k8s.io/apimachinery pkg/util/net,
 	// SetOldTransportDefaults); if the server closed them earlier, a review could be
 	// lost with its connection.
 	headerLimit = 5 * time.Second
@@ -30,8 +30,8 @@ const (
 	idleLimit   = 2 * time.Minute
 	// maxHeader, in bytes: a review has a few hundred.
 	maxHeader = 16 << 10
-	// drain is how long a manager behind a Service continues to answer after it
-	// was asked to stop: clients continue to send for a moment.
+	// drain is how long a manager behind a Service continues to answer after
+	// the signal to stop: clients continue to send for a moment.
 	drain = 3 * time.Second
 )
 
@@ -58,8 +58,8 @@ func (m *Manager) tlsConfig() *tls.Config {
 	return c
 }
 
-// serve answers reviews until the context is cancelled, and then those that are
-// in work.
+// serve answers reviews until the context is cancelled, and then finishes the
+// reviews in progress.
 func (m *Manager) serve(ctx context.Context, d *endpoint) error {
 	l, err := d.listener(ctx)
 	if err != nil {
@@ -75,17 +75,17 @@ func (m *Manager) serve(ctx context.Context, d *endpoint) error {
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    maxHeader,
 		// HTTP/1.1: an API server then has a connection for each review that waits,
-		// and none stands behind another's frames; the slowest of a hundred answers
-		// come a fifth sooner.
+		// and no review waits behind another's frames; the slowest of a hundred
+		// answers come a fifth sooner.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Failed handshakes of others; our own question is one, where clients must
-		// show a certificate.
+		// Failed handshakes of clients. The manager's own probe is one if clients
+		// must present a certificate.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return serveUntil(ctx, server, func() error { return server.ServeTLS(l, "", "") }, m.cfg.URL == "")
 }
 
-// closeOnStop serves next and, once ctx is done, asks clients to close the
+// closeOnStop serves next and, once ctx is done, makes clients close the
 // connection: an API server would send the next review over it, and it ends
 // soon.
 func closeOnStop(ctx context.Context, next http.Handler) http.Handler {
@@ -126,17 +126,17 @@ func serveUntil(ctx context.Context, server *http.Server, serve func() error, be
 	case <-ctx.Done():
 	}
 	if behindService {
-		time.Sleep(drain) // bounded; what comes is still answered
+		time.Sleep(drain) // bounded; new requests are still answered
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		_ = server.Close() // those that still hang
+		_ = server.Close() // requests that still hang
 	}
 	return nil
 }
 
-// dial reports whether a webhook with the right certificate answers at an address.
+// dial returns an error if no webhook with the right certificate answers at an address.
 // It does not check client authentication: only the API server has a certificate.
 func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error {
 	host, err := m.cfg.host()

@@ -3,17 +3,19 @@
 
 package policy
 
-import "fmt"
+import (
+	"fmt"
+)
 
-// Admission says what the webhooks of a cluster do with the findings about
-// objects in namespaces whose labels do not say it. Pods are placed whatever it is.
+// Admission is the webhooks' treatment of findings about objects in namespaces
+// without labels for it. Pods are placed in any case.
 type Admission string
 
 // The values of Admission.
 const (
-	AdmissionEnforce Admission = "enforce" // refuse what cannot run, warn of the rest
-	AdmissionWarn    Admission = "warn"    // refuse nothing, warn of everything
-	AdmissionOff     Admission = "off"     // judge nothing
+	AdmissionEnforce Admission = "enforce" // refuse objects that cannot run, warn about the rest
+	AdmissionWarn    Admission = "warn"    // refuse no object, warn about every finding
+	AdmissionOff     Admission = "off"     // do not judge objects
 )
 
 // Validate returns an error if a is neither one of the values nor empty, which

@@ -21,7 +21,7 @@ func (k Kind) String() string {
 	return k.Name + " (" + k.Group + ")"
 }
 
-// layout says where the objects of a kind keep their pod.
+// layout is the location of the pod in the objects of a kind.
 type layout struct {
 	template []string // path of the pod template
 	fixed    bool     // the template has the schema of Kubernetes: fixes may edit it
@@ -70,15 +70,15 @@ var kinds = map[Kind]layout{
 
 // kindOf returns the kind of an object.
 func kindOf(apiVersion, kind string) Kind {
-	if builtin(apiVersion) {
+	if IsBuiltin(apiVersion) {
 		return Kind{Name: kind}
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return Kind{group, kind}
 }
 
-// builtin reports whether the group is one of Kubernetes' own.
-func builtin(apiVersion string) bool {
+// IsBuiltin reports whether the group is one of Kubernetes' own.
+func IsBuiltin(apiVersion string) bool {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {
 		return true
@@ -88,7 +88,7 @@ func builtin(apiVersion string) bool {
 
 // find finds the pods of an object, or else notes that it has containers
 // elsewhere.
-func (o *object) find() {
+func (o *Object) find() {
 	kind := kindOf(o.APIVersion, o.Kind)
 	known, ok := kinds[kind]
 	switch {
@@ -104,7 +104,7 @@ func (o *object) find() {
 
 // search finds pod templates in a custom resource: maps with a spec whose
 // containers are a list of maps that name images.
-func (o *object) search(v tree.Value, depth int) {
+func (o *Object) search(v tree.Value, depth int) {
 	if depth > maxDepth {
 		return
 	}
@@ -165,7 +165,7 @@ func (p *Parsed) Unseen() []Kind {
 }
 
 // Uneditable returns the paths of the objects whose pods are not whole pod
-// templates, so that a fix could write what their schemas do not have.
+// templates, so that a fix could write fields that their schemas do not have.
 func (p *Parsed) Uneditable() []tree.Path {
 	var out []tree.Path
 	for _, o := range p.items {

@@ -31,7 +31,7 @@ func TestKinds(t *testing.T) {
 			}
 			object["apiVersion"], object["kind"] = version, kind.Name
 			p := Parse(object)
-			pods, uneditable, unseen := len(pods(p.items)), len(p.Uneditable()), p.Unseen()
+			pods, uneditable, unseen := len(Pods(p.items)), len(p.Uneditable()), p.Unseen()
 			if known.unknown {
 				if pods != 0 || len(unseen) != 1 || unseen[0] != kind {
 					t.Errorf("%d pods, unseen %v, want it unseen", pods, unseen)
@@ -66,7 +66,7 @@ func TestOtherKinds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := Parse(policytest.Decode(t, "apiVersion: example.com/v1\nkind: Thing\n"+c.object))
-			if got, unseen := len(pods(p.items)), len(p.Unseen()); got != c.pods || unseen != c.unseen {
+			if got, unseen := len(Pods(p.items)), len(p.Unseen()); got != c.pods || unseen != c.unseen {
 				t.Errorf("%d pods, %d unseen, want %d and %d", got, unseen, c.pods, c.unseen)
 			}
 		})

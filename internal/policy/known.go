@@ -6,10 +6,11 @@ package policy
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
-// Known tells which objects of some kinds there are, in the cluster and in the
-// input: the namespaces of each name. Nil knows no kind.
+// Known lists the existing objects of some kinds, in the cluster and in the
+// input: the namespaces of each name. Nil has no kind.
 type Known map[string]map[string][]string
 
 // Clone returns a copy, to which more can be added.
@@ -24,23 +25,28 @@ func (k Known) Clone() Known {
 	return out
 }
 
-// Add adds an object, unless nothing is known of its kind.
+// Add adds an object, unless k lacks its kind.
 func (k Known) Add(kind, namespace, name string) {
 	if names := k[kind]; names != nil {
 		names[name] = append(slices.Clip(names[name]), namespace)
 	}
 }
 
-// lacks reports whether an object certainly does not exist.
-func (k Known) lacks(kind, namespace, name string) bool {
+// Lacks reports whether an object certainly does not exist.
+func (k Known) Lacks(kind, namespace, name string) bool {
 	names := k[kind]
 	if names == nil || name == "" {
 		return false
 	}
 	for _, other := range names[name] {
-		if sameNamespace(namespace, other) {
+		if SameNamespace(namespace, other) {
 			return false
 		}
 	}
 	return true
+}
+
+// Lacks reports whether an object certainly is not in the pod's namespace.
+func (p *Pod) Lacks(kind, name string) bool {
+	return p.Facts().Objects.Lacks(kind, p.Object.Namespace, name) && !strings.Contains(name, "$")
 }

@@ -3,11 +3,13 @@
 
 package policy
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestKnown(t *testing.T) {
 	none := Known(nil)
-	if none.Add("Secret", "a", "s"); none.lacks("Secret", "a", "s") || none.Clone() != nil {
+	if none.Add("Secret", "a", "s"); none.Lacks("Secret", "a", "s") || none.Clone() != nil {
 		t.Error("without a cluster, something is known")
 	}
 	known := Known{"Secret": {"s": {"a"}}, "PriorityClass": {"high": {""}}}
@@ -31,7 +33,7 @@ func TestKnown(t *testing.T) {
 		{known, "PriorityClass", "", "low", true},
 		{more, "ConfigMap", "a", "d", false}, // the kind is not known
 	} {
-		if got := tt.known.lacks(tt.kind, tt.namespace, tt.name); got != tt.lacks {
+		if got := tt.known.Lacks(tt.kind, tt.namespace, tt.name); got != tt.lacks {
 			t.Errorf("%s %s/%s is missing: %t", tt.kind, tt.namespace, tt.name, got)
 		}
 	}

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Place tells where in the input an object is. A repository often has the same
-// object several times, one for each example or environment: objects that are
-// applied together are near to each other.
-type Place struct {
-	World string // what is applied as a whole: a build, a chart; "" for files
+// Location is the location of an object in the input. A repository often has the
+// same object several times, one for each example or environment: objects that
+// are applied together are near to each other.
+type Location struct {
+	World string // the unit that is applied as a whole: a build, a chart; "" for files
 	File  string
 }
 
 // viewer is an object at a place.
 type viewer struct {
-	Place
+	Location
 	id identity
 }
 
-// identity is the hash of kind, namespace and name. Only whether two objects are
-// the same is asked, of any number of objects.
+// identity is the hash of kind, namespace and name. It is only compared for
+// equality, for any number of objects.
 type identity uint64
 
 func identify(kind, namespace, name string) identity {
@@ -37,10 +37,10 @@ func identify(kind, namespace, name string) identity {
 	return identity(h.Sum64())
 }
 
-// places knows in which files objects are.
+// places records the files of objects.
 type places struct {
 	first map[identity]string   // the first file
-	all   map[identity][]string // of those that are in several files
+	all   map[identity][]string // of objects that are in several files
 	busy  map[string]bool       // folders that have workloads, for any operating system
 }
 
@@ -69,7 +69,7 @@ func (r Related) Seen(kind, namespace, name, file string) {
 	}
 }
 
-// near returns those objects that the viewer can be meant to go with.
+// near returns the objects that can belong to the viewer.
 func near[T any](r Related, all iter.Seq[T], as func(T) viewer) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for one := range all {
@@ -80,9 +80,9 @@ func near[T any](r Related, all iter.Seq[T], as func(T) viewer) iter.Seq[T] {
 	}
 }
 
-// near reports whether two objects can be meant to go together: they are of one
-// world, and none of them is there again nearer to the other one. An object in a
-// folder that has workloads is meant for these, or for those in folders below.
+// near reports whether two objects can belong together: they are of one world,
+// and neither has a copy nearer to the other. An object in a folder that has
+// workloads is meant for these workloads, or for workloads in folders below.
 func (i *index) near(a, b viewer) bool {
 	if a.World != b.World {
 		return false

@@ -15,13 +15,13 @@ import (
 // with its pods. It may be evaluated any number of times, with different facts,
 // and concurrently; the object must not be changed meanwhile.
 type Parsed struct {
-	object map[string]any
-	items  []*object // without facts, and without what depends on them
+	Object map[string]any
+	items  []*Object // without facts and the fields derived from them
 }
 
 // Parse parses an object.
 func Parse(object map[string]any) *Parsed {
-	return &Parsed{object: object, items: parse(tree.Root(object), 0)}
+	return &Parsed{Object: object, items: parse(tree.Root(object), 0)}
 }
 
 // Len returns the number of objects: the items of a List, or one.
@@ -43,8 +43,8 @@ func (p *Parsed) Objects() []tree.Value {
 // labels.
 func (p *Parsed) DropPatches(certain bool) []tree.Value {
 	var patches []tree.Value
-	p.items = slices.DeleteFunc(p.items, func(o *object) bool {
-		patch := slices.ContainsFunc(o.Pods, (*pod).patch) || !certain && o.lacksSelector()
+	p.items = slices.DeleteFunc(p.items, func(o *Object) bool {
+		patch := slices.ContainsFunc(o.Pods, (*Pod).patch) || !certain && o.lacksSelector()
 		if patch {
 			patches = append(patches, o.Value)
 		}
@@ -55,30 +55,30 @@ func (p *Parsed) DropPatches(certain bool) []tree.Value {
 
 // lacksSelector reports whether a workload has neither the selector that it must
 // have nor a template with a pod and the labels that would have to match it.
-func (o *object) lacksSelector() bool {
+func (o *Object) lacksSelector() bool {
 	return o.Find("apiVersion").Str() == "apps/v1" && kinds[kindOf(o.APIVersion, o.Kind)].fixed &&
 		!o.Find("spec", "selector").Set() && (!o.Find("spec", "template", "metadata", "labels").Set() ||
 		!o.Find("spec", "template", "spec").Set())
 }
 
-// patch reports whether what looks like a pod only changes one.
-func (p *pod) patch() bool {
+// patch reports whether p is not a whole pod but a patch of one.
+func (p *Pod) patch() bool {
 	list := p.Spec.Get("containers")
-	if list.Set() && !isList(list) {
+	if list.Set() && !IsList(list) {
 		return false // malformed
 	}
-	return !slices.ContainsFunc(p.Containers, func(c container) bool { return c.Image != "" })
+	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Image != "" })
 }
 
-// under returns the items under the given facts, with the operating systems of
+// Under returns the items under the given facts, with the operating systems of
 // their pods.
-func (p *Parsed) under(facts Facts) []*object {
-	out := make([]*object, len(p.items))
+func (p *Parsed) Under(facts Facts) []*Object {
+	out := make([]*Object, len(p.items))
 	for i, item := range p.items {
 		o := *item
 		o.Facts = facts
-		o.Facts.Related.viewer = viewer{facts.Place, identify(o.Kind, o.Namespace, o.Name)}
-		o.Pods = make([]*pod, len(item.Pods))
+		o.Facts.Related.viewer = viewer{facts.Location, identify(o.Kind, o.Namespace, o.Name)}
+		o.Pods = make([]*Pod, len(item.Pods))
 		for j, bare := range item.Pods {
 			pod := *bare
 			pod.Object = &o
@@ -93,34 +93,34 @@ func (p *Parsed) under(facts Facts) []*object {
 	return out
 }
 
-// object is one object with the pods that it creates.
-type object struct {
+// Object is one object with the pods that it creates.
+type Object struct {
 	tree.Value
 	APIVersion, Kind, Namespace, Name string
 	Facts                             Facts
-	Pods                              []*pod
+	Pods                              []*Pod
 
 	unseen bool // there are containers, but in no pod template
 }
 
-// pod is a pod, or a template of one.
-type pod struct {
-	Object     *object
+// Pod is a pod, or a template of one.
+type Pod struct {
+	Object     *Object
 	Meta, Spec tree.Value
 	Bare       bool // a Pod itself, not a template
-	Containers []container
+	Containers []Container
 
 	OS          string // effective: windows, linux or ""
 	Declared    bool   // spec.os.name is windows: the API server validates
 	HostProcess bool   // at least one container is one
-	Signals     []signal
+	Signals     []Signal
 
 	candidateNodes  []*Node // see candidates
 	candidatesKnown bool
 }
 
-// container is one of a pod's containers of any sort.
-type container struct {
+// Container is one of a pod's containers of any sort.
+type Container struct {
 	tree.Value
 	List  string // containers, initContainers, ephemeralContainers
 	Name  string
@@ -130,36 +130,36 @@ type container struct {
 	HasBuild bool
 }
 
-// windows reports whether the pod is meant for Windows.
-func (p *pod) windows() bool { return p.OS == "windows" }
+// Windows reports whether the pod is meant for Windows.
+func (p *Pod) Windows() bool { return p.OS == "windows" }
 
-// facts returns the facts under which the pod is evaluated.
-func (p *pod) facts() *Facts { return &p.Object.Facts }
+// Facts returns the facts under which the pod is evaluated.
+func (p *Pod) Facts() *Facts { return &p.Object.Facts }
 
 // maxDepth bounds the search for pod templates in custom resources, and Lists
 // in Lists. Deeper than this no published resource keeps one.
 const maxDepth = 32
 
 // parse takes Lists apart and finds the pods of every object.
-func parse(root tree.Value, depth int) []*object {
+func parse(root tree.Value, depth int) []*Object {
 	kind, version := root.Get("kind").Str(), root.Get("apiVersion").Str()
 	if items := root.Find("items"); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
-		var out []*object
+		var out []*Object
 		for _, item := range items.Items() {
 			out = append(out, parse(item, depth+1)...)
 		}
 		return out
 	}
-	o := &object{
+	o := &Object{
 		Value: root, APIVersion: version, Kind: kind,
 		Namespace: root.Get("metadata", "namespace").Str(), Name: root.Get("metadata", "name").Str(),
 	}
 	o.find()
-	return []*object{o}
+	return []*Object{o}
 }
 
-func (o *object) add(template tree.Value, bare bool) {
-	p := &pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
+func (o *Object) add(template tree.Value, bare bool) {
+	p := &Pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
 	if p.Spec.Len() == 0 {
 		return
 	}
@@ -167,7 +167,7 @@ func (o *object) add(template tree.Value, bare bool) {
 		for _, c := range p.Spec.Find(list).Items() {
 			image := c.Get("image").Str()
 			build, ok := imageBuild(image)
-			p.Containers = append(p.Containers, container{
+			p.Containers = append(p.Containers, Container{
 				Value:    c,
 				List:     list,
 				Name:     c.Get("name").Str(),
@@ -178,33 +178,45 @@ func (o *object) add(template tree.Value, bare bool) {
 		}
 	}
 	for _, c := range p.Containers {
-		p.HostProcess = p.HostProcess || p.hostProcess(c)
+		p.HostProcess = p.HostProcess || p.IsHostProcess(c)
 	}
 	p.Declared = p.Spec.Get("os", "name").Str() == "windows"
 	o.Pods = append(o.Pods, p)
 }
 
-// hostProcess is the effective setting of a container: its own, or the pod's.
-func (p *pod) hostProcess(c container) bool {
+// IsHostProcess is the effective setting of a container: its own, or the pod's.
+func (p *Pod) IsHostProcess(c Container) bool {
 	if own := c.Find("securityContext", "windowsOptions", "hostProcess"); own.Set() {
 		return own.True()
 	}
 	return p.Spec.Find("securityContext", "windowsOptions", "hostProcess").True()
 }
 
-// option is the effective Windows option of a container: its own, or the
+// Option is the effective Windows option of a container: its own, or the
 // pod's.
-func (p *pod) option(c container, name string) tree.Value {
+func (p *Pod) Option(c Container, name string) tree.Value {
 	if own := c.Find("securityContext", "windowsOptions", name); own.Set() {
 		return own
 	}
 	return p.Spec.Find("securityContext", "windowsOptions", name)
 }
 
-// nonRoot is the effective runAsNonRoot of a container.
-func (p *pod) nonRoot(c container) tree.Value {
+// NonRoot is the effective runAsNonRoot of a container.
+func (p *Pod) NonRoot(c Container) tree.Value {
 	if own := c.Find("securityContext", "runAsNonRoot"); own.Set() {
 		return own
 	}
 	return p.Spec.Find("securityContext", "runAsNonRoot")
+}
+
+// IsMap reports whether a value is a map, or missing.
+func IsMap(v tree.Value) bool {
+	_, ok := v.Raw().(map[string]any)
+	return ok || v.Raw() == nil
+}
+
+// IsList reports whether a value is a list, or missing.
+func IsList(v tree.Value) bool {
+	_, ok := v.Raw().([]any)
+	return ok || v.Raw() == nil
 }

@@ -10,19 +10,20 @@ import (
 	"sync"
 )
 
-// Related holds the objects of the same input that others are judged by. The zero
-// value is empty. With returns a larger one and changes nothing that readers of
-// the smaller one see.
+// Related holds the other objects of the input that a rule may look up. The zero
+// value is empty. With returns a larger Related; readers of the smaller one
+// don't see a change.
 type Related struct {
-	workloads []Workload // those for Windows
+	workloads []Workload // the Windows workloads
 	claims    []Claim
 	sources   []Source
-	index     *index // of these and, in what grew from it, of later ones
-	viewer    viewer // the object that is judged: what is not near to it is not found
+	index     *index // of these workloads and of later ones in Related made from it
+	viewer    viewer // the object being judged: only objects near it are found
 }
 
-// index finds objects by what others refer to. It is shared by a Related and all
-// that grow from it, so that adding an object costs the same at any size.
+// index finds objects by the references to them. It is shared by a Related and
+// every Related made from it, so that adding an object costs the same at any
+// size.
 type index struct {
 	mu        sync.RWMutex
 	workloads chains // guarded by mu; of positions in Related.workloads
@@ -78,8 +79,8 @@ const (
 	volumeOf                 // the volume of a claim
 )
 
-// With returns r and more objects. Of what it is called on, only the newest may
-// grow.
+// With returns r with more objects. It may be called only on the newest
+// Related.
 func (r Related) With(workloads []Workload, claims []Claim, sources ...Source) Related {
 	if r.index == nil {
 		r.index = &index{}
@@ -122,27 +123,32 @@ func (w Workload) keys() []key {
 // find returns the workloads with a property, in the order of the input.
 func (r Related) find(k key) iter.Seq[Workload] {
 	all := pick(r.index, r.workloads, func(i *index) *chains { return &i.workloads }, k)
-	return near(r, all, func(w Workload) viewer { return viewer{w.Place, identify(w.Kind, w.Namespace, w.Name)} })
+	return near(r, all, func(w Workload) viewer { return viewer{w.Location, identify(w.Kind, w.Namespace, w.Name)} })
+}
+
+// Named returns the workloads of a kind with a name.
+func (r Related) Named(kind, name string) iter.Seq[Workload] {
+	return r.find(key{what: nameOf, name: name, more: kind})
 }
 
 // findClaims returns the claims with a property, in the order of the input.
 func (r Related) findClaims(k key) iter.Seq[Claim] {
 	all := pick(r.index, r.claims, func(i *index) *chains { return &i.claims }, k)
 	return near(r, all, func(c Claim) viewer {
-		return viewer{c.Place, identify("PersistentVolumeClaim", c.Namespace, c.Name)}
+		return viewer{c.Location, identify("PersistentVolumeClaim", c.Namespace, c.Name)}
 	})
 }
 
-// findSources returns the ConfigMaps or the Secrets with a name, in the order of
+// FindSources returns the ConfigMaps or the Secrets with a name, in the order of
 // the input.
-func (r Related) findSources(kind, name string) iter.Seq[Source] {
+func (r Related) FindSources(kind, name string) iter.Seq[Source] {
 	all := pick(r.index, r.sources, func(i *index) *chains { return &i.sources },
 		key{what: nameOf, name: name, more: kind})
-	return near(r, all, func(s Source) viewer { return viewer{s.Place, identify(s.Kind, s.Namespace, s.Name)} })
+	return near(r, all, func(s Source) viewer { return viewer{s.Location, identify(s.Kind, s.Namespace, s.Name)} })
 }
 
-// pick returns the objects of a list that have a property, without those that were
-// added after the list.
+// pick returns the objects of a list that have a property, without objects added
+// after the list.
 func pick[T any](i *index, list []T, of func(*index) *chains, k key) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if i == nil {
@@ -163,15 +169,15 @@ func pick[T any](i *index, list []T, of func(*index) *chains, k key) iter.Seq[T]
 	}
 }
 
-// selected returns the workloads in a namespace that have all labels; none if no
-// label is asked for.
-func (r Related) selected(namespace string, labels map[string]string) iter.Seq[Workload] {
+// Selected returns the workloads in a namespace that have all labels, or no
+// workload if labels is empty.
+func (r Related) Selected(namespace string, labels map[string]string) iter.Seq[Workload] {
 	return func(yield func(Workload) bool) {
 		if r.index == nil || len(labels) == 0 {
 			return
 		}
 		for w := range r.find(r.index.rarest(labels)) { // all that match have this one
-			if sameNamespace(w.Namespace, namespace) && w.has(labels) && !yield(w) {
+			if SameNamespace(w.Namespace, namespace) && w.has(labels) && !yield(w) {
 				return
 			}
 		}
@@ -199,4 +205,39 @@ func (w Workload) has(labels map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// KnowsNamespace reports whether a namespace of that name is in the cluster or in
+// the input.
+func (p *Pod) KnowsNamespace(name string) bool {
+	facts := p.Object.Facts
+	if _, ok := facts.Namespaces[name]; ok || name == p.Object.Namespace {
+		return true
+	}
+	return slices.ContainsFunc(facts.Related.workloads, func(w Workload) bool { return w.Namespace == name })
+}
+
+// UserOf returns a workload for Windows that uses a PersistentVolume or a
+// StorageClass.
+func (f *Facts) UserOf(o *Object) (Workload, bool) {
+	if o.Kind == "PersistentVolume" {
+		if ref := o.Find("spec", "claimRef"); ref.Set() {
+			return f.Mounts(Claim{Namespace: ref.Find("namespace").Str(), Name: ref.Find("name").Str()})
+		}
+	}
+	what := volumeOf
+	if o.Kind == "StorageClass" {
+		what = classOf
+	}
+	for c := range f.Related.findClaims(key{what: what, name: o.Name}) {
+		if w, ok := f.Mounts(c); ok {
+			return w, true
+		}
+	}
+	if o.Kind == "StorageClass" {
+		for w := range f.Related.find(key{what: classOf, name: o.Name}) {
+			return w, true
+		}
+	}
+	return Workload{}, false
 }

@@ -36,11 +36,11 @@ func TestRelatedGrows(t *testing.T) {
 		if got := slices.Collect(c.related.findClaims(key{what: volumeOf, name: "v"})); len(got) != c.claims {
 			t.Errorf("claims of volume v: %v; want %d", got, c.claims)
 		}
-		got := slices.Collect(c.related.selected("any", map[string]string{"name": "b", "app": "w"}))
+		got := slices.Collect(c.related.Selected("any", map[string]string{"name": "b", "app": "w"}))
 		if ok := len(got) == 1 && got[0].Name == "b"; ok != c.b || len(got) > 1 {
 			t.Errorf("selected %v; want %t", got, c.b)
 		}
-		if got := slices.Collect(c.related.selected("any", nil)); len(got) > 0 {
+		if got := slices.Collect(c.related.Selected("any", nil)); len(got) > 0 {
 			t.Errorf("an empty selector picks %v", got)
 		}
 	}

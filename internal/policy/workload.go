@@ -17,7 +17,7 @@ type Workload struct {
 	Claims                []string // names of the PersistentVolumeClaims that it mounts
 	Classes               []string // StorageClasses of the claims that it makes
 	Ports                 []string // names of the ports of its containers
-	Place                 Place
+	Location              Location
 }
 
 // Label is a label of a workload's pods.
@@ -26,22 +26,22 @@ type Label struct{ Name, Value string }
 // Claim is a PersistentVolumeClaim. It connects a pod with a volume.
 type Claim struct {
 	Namespace, Name, Class, Volume string
-	Place                          Place
+	Location                       Location
 }
 
 // Source is a ConfigMap or a Secret with keys that pods refer to.
 type Source struct {
 	Kind, Namespace, Name string
 	Keys                  []string // nil: not known, because another program may add some
-	Place                 Place
+	Location              Location
 }
 
 // Workloads returns the pods and pod templates of an object that are for
 // Windows.
 func (p *Parsed) Workloads(facts Facts) []Workload {
 	var out []Workload
-	for _, pod := range pods(p.under(facts)) {
-		if !pod.windows() {
+	for _, pod := range Pods(p.Under(facts)) {
+		if !pod.Windows() {
 			continue
 		}
 		o := pod.Object
@@ -49,7 +49,7 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 			Kind:      o.Kind,
 			Namespace: o.Namespace,
 			Name:      o.Name,
-			Place:     facts.Place,
+			Location:  facts.Location,
 		}
 		for name, value := range pod.Meta.Find("labels").Strings() {
 			w.Labels = append(w.Labels, Label{Name: name, Value: value})
@@ -81,7 +81,7 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 }
 
 // Claims returns the PersistentVolumeClaims of an object.
-func (p *Parsed) Claims(at Place) []Claim {
+func (p *Parsed) Claims(at Location) []Claim {
 	var out []Claim
 	for _, o := range p.items {
 		if o.Kind == "PersistentVolumeClaim" {
@@ -90,7 +90,7 @@ func (p *Parsed) Claims(at Place) []Claim {
 				Name:      o.Name,
 				Class:     o.Find("spec", "storageClassName").Str(),
 				Volume:    o.Find("spec", "volumeName").Str(),
-				Place:     at,
+				Location:  at,
 			})
 		}
 	}
@@ -98,7 +98,7 @@ func (p *Parsed) Claims(at Place) []Claim {
 }
 
 // Sources returns the ConfigMaps and Secrets of an object.
-func (p *Parsed) Sources(at Place) []Source {
+func (p *Parsed) Sources(at Location) []Source {
 	var out []Source
 	for _, o := range p.items {
 		if o.Kind == "ConfigMap" || o.Kind == "Secret" {
@@ -107,16 +107,16 @@ func (p *Parsed) Sources(at Place) []Source {
 				Namespace: o.Namespace,
 				Name:      o.Name,
 				Keys:      o.keys(),
-				Place:     at,
+				Location:  at,
 			})
 		}
 	}
 	return out
 }
 
-// keys returns the keys of a ConfigMap or a Secret; nil if there are none yet, or
-// another program may add some.
-func (o *object) keys() []string {
+// keys returns the keys of a ConfigMap or a Secret, or nil if it has no keys yet
+// or another program may add some.
+func (o *Object) keys() []string {
 	if t := o.Find("type").Str(); t != "" && t != "Opaque" {
 		return nil
 	}
@@ -136,26 +136,27 @@ func (o *object) keys() []string {
 	return out
 }
 
-// anyWindows reports whether there is a node or a workload for Windows.
-func (f *Facts) anyWindows() bool { return len(f.Related.workloads) > 0 || len(f.windows()) > 0 }
+// AnyWindows reports whether there is a node or a workload for Windows.
+func (f *Facts) AnyWindows() bool { return len(f.Related.workloads) > 0 || len(f.WindowsNodes()) > 0 }
 
-// sameNamespace reports whether two objects are or may be in one namespace:
+// SameNamespace reports whether two objects are or may be in one namespace:
 // manifests often leave it to the command that applies them.
-func sameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
+func SameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 
-// selected returns the workload for Windows that a selector of labels picks in a
-// namespace; false if there is none, or the selector is empty.
-func (f *Facts) selected(namespace string, selector tree.Value) (Workload, bool) {
-	for w := range f.Related.selected(namespace, selector.Strings()) {
+// Selected returns the workload for Windows that a selector of labels picks in a
+// namespace. It returns false if there is no such workload or the selector is
+// empty.
+func (f *Facts) Selected(namespace string, selector tree.Value) (Workload, bool) {
+	for w := range f.Related.Selected(namespace, selector.Strings()) {
 		return w, true
 	}
 	return Workload{}, false
 }
 
-// mounts returns the workload for Windows that mounts a claim.
-func (f *Facts) mounts(c Claim) (Workload, bool) {
+// Mounts returns the workload for Windows that mounts a claim.
+func (f *Facts) Mounts(c Claim) (Workload, bool) {
 	for w := range f.Related.find(key{what: claimOf, name: c.Name}) {
-		if sameNamespace(w.Namespace, c.Namespace) {
+		if SameNamespace(w.Namespace, c.Namespace) {
 			return w, true
 		}
 	}

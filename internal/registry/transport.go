@@ -3,8 +3,8 @@
 
 // Package registry connects to registries of container images: it decides which
 // certificates are trusted, where plain HTTP is spoken, and which names mean the
-// same registry or image. Packages that import it decide what is requested;
-// package lookup below it requests the platforms of images.
+// same registry or image. Packages that import it choose the requests; package
+// lookup below it requests the platforms of images.
 package registry
 
 import (
@@ -42,7 +42,7 @@ type Config struct {
 	// only the system's.
 	CertsDir string
 	// Insecure lists registries (host or host:port) that may be accessed over
-	// plain HTTP. Those on a loopback address always may.
+	// plain HTTP. Registries on a loopback address always may.
 	Insecure []string
 	// Dial makes connections; nil means the usual way.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// describe makes the config and manifest of a stand-in. They are a function of
+// describe returns the config and manifest of a stand-in. They are a function of
 // flavor, build and content, so that equal images have equal IDs under all
 // their names and on all hosts. The layers have no blobs: their descriptors
 // are of non-distributable layers, and their digests name the directories.

@@ -16,7 +16,7 @@ type entry struct {
 	repo   string
 	flavor string
 
-	// builds lists tags with a fixed build that their text does not tell.
+	// builds lists tags with a fixed build that the tag itself doesn't contain.
 	builds map[string]int
 	// fromTag accepts tags that name a build (see winver.FromTag); prefix must
 	// come before the name of the build.

@@ -22,7 +22,7 @@ type flavor struct {
 	config v1.Config
 }
 
-// ownDir reports whether the flavor has files of its own.
+// ownDir reports whether the flavor has its own files.
 func (f flavor) ownDir() bool { return f.stack[len(f.stack)-1] == f.name }
 
 // file is a hard link to a program, text, an empty directory or a whiteout.
@@ -37,7 +37,7 @@ type file struct {
 // overlayfs compares names byte by byte.
 const (
 	system32 = "windows/system32/"
-	// windowsPowerShell is where Windows PowerShell 5.1 lies, and Wine's stub.
+	// windowsPowerShell is the path of Windows PowerShell 5.1, and of Wine's stub.
 	windowsPowerShell = system32 + "WindowsPowerShell/v1.0/"
 	// powerShell7 is where Microsoft's images have PowerShell 7.
 	powerShell7 = "Program Files/PowerShell/"
@@ -87,7 +87,7 @@ func flavors() []flavor {
 			config: v1.Config{Entrypoint: []string{"/pause.exe"}, User: "ContainerUser"},
 		},
 		{
-			// Holds nothing: its programs are the host's. The original is a scratch
+			// Empty: its programs are the host's. The original is a scratch
 			// image too (github.com/microsoft/windows-host-process-containers-base-image).
 			name: "hostprocess", stack: []string{"hostprocess"},
 			files: func(Programs) map[string]file {
@@ -128,8 +128,8 @@ func serverCoreTools() []string {
 	}
 }
 
-// nanoServerTools are those of a current Nano Server, which lacks the tools of
-// domains.
+// nanoServerTools returns the tools of a current Nano Server, which lacks the
+// domain tools.
 func nanoServerTools() []string {
 	return []string{"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "nslookup", "ping",
 		"systeminfo", "tar", "tasklist", "timeout", "where", "whoami"}
@@ -150,8 +150,8 @@ func serverCoreFiles(p Programs) map[string]file {
 	return m
 }
 
-// nanoServerFiles hides Wine's powershell.exe: Nano Server has none since 1709,
-// and Wine's is a stub that succeeds at once whatever it is given.
+// nanoServerFiles hides Wine's powershell.exe: Nano Server doesn't have one since
+// 1709, and Wine's is a stub that succeeds at once with any arguments.
 func nanoServerFiles(p Programs) map[string]file {
 	m := tools(p, nanoServerTools())
 	m[system32+"WindowsPowerShell"] = file{whiteout: true}

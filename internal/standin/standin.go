@@ -4,13 +4,13 @@
 // Package standin creates mullion's stand-ins for Microsoft's base images, which
 // do not start under Wine, and for a few images that guides name.
 //
-// A stand-in is built here, from Go programs of this repository (winbox, the
-// PowerShell interpreter) and from nothing else: no content is fetched, and
-// nothing of the original is in it. Its label io.mullion.stand-in says so.
+// A stand-in is built here, only from Go programs of this repository (winbox, the
+// PowerShell interpreter): no content is fetched, and it contains no part of the
+// original. Its label io.mullion.stand-in says so.
 //
 // Their directories exist once per machine, in the cache, and are shared by all
 // hosts as read-only overlay layers; each host's image store only keeps records
-// that point there. docs/fidelity/images.md lists what each of them lacks.
+// that point there. docs/fidelity/images.md lists the omissions of each.
 package standin
 
 import (
@@ -38,7 +38,7 @@ import (
 // Label marks the images; its value is the flavor.
 const Label = "io.mullion.stand-in"
 
-// noticeLabel describes in plain text what the image is.
+// noticeLabel describes the image in plain text.
 const noticeLabel = "io.mullion.notice"
 
 // format counts incompatible changes of the directories. A higher number makes
@@ -139,7 +139,7 @@ func (c *Catalogue) make(ctx context.Context, cacheDir, dir string, p Programs) 
 		return err
 	}
 	defer func() {
-		// After the rename there is nothing left to remove.
+		// After the rename, tmp no longer exists.
 		err = errors.Join(err, os.RemoveAll(tmp))
 	}()
 	if err := os.Chmod(tmp, 0o755); err != nil {
@@ -309,5 +309,5 @@ func copyPrograms(dir string, p Programs) (Programs, error) {
 	return out, nil
 }
 
-// isNotEmpty recognises rename's error for a directory that is there already.
+// isNotEmpty reports whether err is rename's error for an existing directory that is not empty.
 func isNotEmpty(err error) bool { return err != nil && strings.Contains(err.Error(), "not empty") }

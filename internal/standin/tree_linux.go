@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 )
 
-// writeTree makes a layer directory. As root, everything belongs to the user
+// writeTree creates a layer directory. As root, all files belong to the user
 // that containers run as, who may change all of Windows' files.
 func writeTree(dir string, files map[string]file) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {

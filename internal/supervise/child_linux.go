@@ -20,11 +20,11 @@ type Command struct {
 	Argv []string // Argv[0] is the program's path
 	Env  []string // complete; nil inherits
 	Dir  string
-	// Stop is how long the program may take to end after SIGTERM before it is
-	// killed with its process group.
+	// Stop is the time for the program to end after SIGTERM before it is killed with its
+	// process group.
 	Stop time.Duration
-	// Log receives stdout and stderr.
-	Log io.Writer
+	// Log receives stderr and, unless Out is set, stdout.
+	Log, Out io.Writer
 	// OnStart is called with the process ID.
 	OnStart func(pid int)
 }
@@ -49,6 +49,13 @@ func NewSpawner() *Spawner {
 	return s
 }
 
+// Start starts a program.
+func (s *Spawner) Start(cmd *exec.Cmd) error {
+	started := make(chan error)
+	s.jobs <- func() { started <- cmd.Start() }
+	return <-started
+}
+
 // Child returns a component's Run function for a program. The program gets
 // SIGTERM when the context is cancelled, or when this process dies for any reason.
 func (s *Spawner) Child(c Command) func(ctx context.Context) error {
@@ -56,12 +63,13 @@ func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 		cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
 		cmd.Env, cmd.Dir = c.Env, c.Dir
 		cmd.Stdout, cmd.Stderr = c.Log, c.Log
+		if c.Out != nil {
+			cmd.Stdout = c.Out
+		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 		// Do not wait for a grandchild that keeps the pipe open.
 		cmd.WaitDelay = time.Second
-		started := make(chan error)
-		s.jobs <- func() { started <- cmd.Start() }
-		if err := <-started; err != nil {
+		if err := s.Start(cmd); err != nil {
 			return fmt.Errorf("start %s: %w", c.Argv[0], err)
 		}
 		if c.OnStart != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package supervise runs a set of components that depend on each other: it
-// starts them in waves, waits for each to be ready, restarts those that end,
-// and stops them in the reverse order.
+// Package supervise runs a set of components that depend on each other: it starts them in
+// waves, waits for each to be ready, restarts components that end, and stops them in the
+// reverse order.
 //
 // A component is data and one blocking function; Child returns such a function
 // for a program.
@@ -12,7 +12,7 @@
 //
 //	waiting ──needs are ready──▶ starting ──Ready returns nil──▶ ready
 //	                                ▲  │                           │
-//	                                │  └────── Run returned ◀──────┘
+//	                                │  └────── Run returned ◀──────┘ or it did not answer for a minute
 //	                                ├── after a back-off ── restarting
 //	                                └── never ── failed (Run returned a Permanent error)
 //	(any) ──context cancelled──▶ stopping ──Run returned──▶ stopped
@@ -41,12 +41,19 @@ type Component struct {
 	// Uses names components that this one talks to but starts without. They are
 	// stopped after it.
 	Uses []string
-	// Run blocks until the component has ended. A cancelled context asks it to
-	// stop; Run returns when it has.
+	// Run blocks until the component has ended. When the context is cancelled, the
+	// component stops and Run returns.
 	Run func(ctx context.Context) error
 	// Ready returns nil once the component works; it is called until then. If
 	// Ready is nil, the component is ready as soon as it runs.
 	Ready func(ctx context.Context) error
+	// Changed rings when Ready may have another result. It is nil for a program that cannot notify
+	// us, such as an upstream one, which is polled.
+	Changed *Bell
+	// Alive returns nil if the component, which has been ready, still responds. One that does not respond for
+	// long is frozen, and is restarted, see Health. After a Permanent error no restart of it would help. If Alive
+	// is nil, there is no check.
+	Alive func(ctx context.Context) error
 	// Once marks a preparation step: it is ready when Run has returned nil, and it
 	// is not run again. If Run returns an error, it is retried.
 	Once bool
@@ -81,8 +88,10 @@ type Status struct {
 	State    State     `json:"state"`
 	Since    time.Time `json:"since"`
 	Restarts int       `json:"restarts"`
-	// Message is the last error, empty when there is none.
+	// Message is the last error, or "".
 	Message string `json:"message,omitempty"`
+	// Frozen is the last restart of a component that did not respond.
+	Frozen *Freeze `json:"frozen,omitempty"`
 }
 
 // Config of a Supervisor.
@@ -91,6 +100,9 @@ type Config struct {
 	// OnChange is called with all components' states after each change, in the
 	// order of Components, never concurrently. It must not block for long.
 	OnChange func([]Status)
+	// OnFrozen, if not nil, is called when a component is restarted because it did not respond; hopeless means
+	// that restarts do not help. It must not block.
+	OnFrozen func(message string, hopeless bool)
 	Log      *slog.Logger
 }
 
@@ -111,17 +123,21 @@ type running struct {
 	ready   chan struct{} // closed when the component is ready for the first time
 	stopped chan struct{} // closed when the component has ended for good
 	cancel  context.CancelFunc
+	health  Health // used by the goroutine that runs the component
 }
 
-// Times of restarting and asking. A component that ran for longer than
-// stable before it ended is restarted at once; otherwise the wait doubles from
-// first to last. The figures are kubelet's crash-loop back-off (10 s doubling
-// to 5 min) scaled to processes on one machine that a user is waiting for.
+// Times of restarts and checks. A component that ran for longer than stable before it
+// ended is restarted at once; otherwise the wait doubles from first to last. The figures
+// are kubelet's crash-loop back-off (10 s doubling to 5 min) scaled to processes on one
+// machine that a user is waiting for.
 const (
 	firstWait = 250 * time.Millisecond
 	lastWait  = 10 * time.Second
 	stable    = 20 * time.Second
-	askEvery  = 100 * time.Millisecond
+	// pollEvery is the longest pause between two calls of Ready. With a bell it only makes good for a lost report, and
+	// renews a message with the reason from a log.
+	pollEvery       = 100 * time.Millisecond
+	pollBesidesBell = 5 * time.Second
 )
 
 // New checks the graph: every need is known and there is no cycle.
@@ -187,7 +203,7 @@ func (s *Supervisor) Remove(name string) error {
 	<-gone.stopped
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Run may be stopping those that were there.
+	// Run may be stopping the components of the old slice.
 	s.all = slices.DeleteFunc(slices.Clone(s.all), func(r *running) bool { return r == gone })
 	s.publish()
 	return nil
@@ -287,49 +303,94 @@ func (s *Supervisor) keepRunning(ctx context.Context, i *running) {
 	}
 }
 
-// once runs a component one time and marks it ready on the way. last says why it
-// ended before, if it did.
+// once runs a component one time, marks it ready on the way, and ends it if it is frozen. last is the
+// reason for its previous end, or nil.
 func (s *Supervisor) once(ctx context.Context, i *running, last error) (err error) {
 	c := i.Component
-	rctx, cancel := context.WithCancel(ctx)
+	rctx, cancel := context.WithCancelCause(ctx)
 	var probes sync.WaitGroup
 	if !c.Once {
-		probes.Go(func() { s.awaitReady(rctx, i, last) })
+		probes.Go(func() {
+			s.awaitReady(rctx, i, last)
+			cancel(s.awaitFrozen(rctx, i))
+		})
 	}
 	defer func() {
-		cancel()
+		if frozen := context.Cause(rctx); frozen != nil && ctx.Err() == nil {
+			err = frozen
+		}
+		cancel(nil)
 		probes.Wait()
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return c.Run(ctx)
+	return c.Run(rctx)
+}
+
+// awaitFrozen checks a component until the context ends or the component is frozen, and returns the reason.
+func (s *Supervisor) awaitFrozen(ctx context.Context, i *running) error {
+	i.health.Started()
+	for i.Alive != nil {
+		wait, limit := i.health.Next(time.Now())
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		cctx, cancel := context.WithTimeout(ctx, limit)
+		err := i.Alive(cctx)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		now := time.Now()
+		_, hopeless := errors.AsType[permanentError](err)
+		silent := i.health.Observe(now, err)
+		if silent == 0 && !hopeless {
+			continue
+		}
+		message := FrozenMessage(i.Name, silent)
+		if hopeless {
+			message = err.Error()
+		}
+		s.mu.Lock()
+		i.status.Frozen = &Freeze{now, message}
+		s.mu.Unlock()
+		if s.cfg.OnFrozen != nil {
+			s.cfg.OnFrozen(message, hopeless || i.health.Hopeless())
+		}
+		return fmt.Errorf("%s: %w", message, err)
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // awaitReady calls Ready until it returns nil. A component that ends again and again is
-// mostly starting: its state says why it ended all the while.
+// mostly starting: its state keeps the reason for its end.
 func (s *Supervisor) awaitReady(ctx context.Context, i *running, ended error) {
 	c := i.Component
-	var last string
-	for c.Ready != nil {
-		err := c.Ready(ctx)
-		if err == nil {
-			break
-		}
-		if msg := err.Error(); msg != last && ctx.Err() == nil {
-			last = msg
-			if ended != nil {
-				err = fmt.Errorf("%w; the last time: %w", err, ended)
-			}
-			s.set(i, Starting, err, false)
-		}
-		select {
-		case <-time.After(askEvery):
-		case <-ctx.Done():
-			return
-		}
+	every := pollEvery
+	if c.Changed != nil {
+		every = pollBesidesBell
 	}
-	if ctx.Err() == nil {
+	var last string
+	err := Await(ctx, c.Changed, every, func() error {
+		if c.Ready == nil {
+			return nil
+		}
+		err := c.Ready(ctx)
+		if err != nil && err.Error() != last && ctx.Err() == nil {
+			last = err.Error()
+			shown := err
+			if ended != nil {
+				shown = fmt.Errorf("%w; the last time: %w", err, ended)
+			}
+			s.set(i, Starting, shown, false)
+		}
+		return err
+	})
+	if err == nil && ctx.Err() == nil {
 		s.set(i, Ready, nil, false)
 		s.markReady(i)
 	}

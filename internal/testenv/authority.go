@@ -36,8 +36,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate with a key of its own. It is valid for an hour
-// unless the template says how long.
+// Issue makes a certificate with a new key. It is valid for an hour unless the template
+// has another duration.
 func (a *Authority) Issue(t testing.TB, template x509.Certificate) tls.Certificate {
 	t.Helper()
 	key := newKey(t)

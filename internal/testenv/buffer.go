@@ -14,7 +14,7 @@ type Buffer struct {
 	b  bytes.Buffer // guarded by mu
 }
 
-// Write adds to what was collected.
+// Write appends p to the buffer.
 func (l *Buffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

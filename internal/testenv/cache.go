@@ -13,10 +13,11 @@ import (
 	"testing"
 )
 
-// Cache returns a directory for what takes seconds to make and is the same in all
+// Cache returns a directory for files that take seconds to make and are the same in all
 // tests: Wine's runtime, the prefixes and the stand-ins. As on a user's machine, it
-// outlives its users, and several processes may fill it at once. Code that makes such
-// things differently has another directory, so that no test meets what old code made.
+// outlives its users, and several processes may fill it at once. If the code that makes
+// such files changes, the directory changes, so that tests don't use files made by old
+// code.
 func Cache(t testing.TB) string {
 	t.Helper()
 	h := sha256.New()

@@ -43,8 +43,8 @@ func Golden(t testing.TB, name string, got []byte) {
 	}
 }
 
-// Archives yields the golden archives that a pattern matches, each with its
-// file's name without ".txtar". None at all fails the test.
+// Archives yields the golden archives that a pattern matches, each with its file's name
+// without ".txtar". If there are no archives, the test fails.
 func Archives(t testing.TB, pattern string) iter.Seq2[string, *txtar.Archive] {
 	return func(yield func(string, *txtar.Archive) bool) {
 		t.Helper()

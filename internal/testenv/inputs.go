@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// The go command repeats a result from its cache unless the test program, a
-// variable that the test has read, or a file or directory of the module that the
-// test has opened or asked for has changed. It does not see what programs do that
-// a test starts, nor files outside of the module. So tests look at what those use;
-// of a directory that is opened, the names, sizes and times of its files count.
+// The go command repeats a result from its cache unless the test program, a variable that
+// the test has read, or a file or directory of the module that the test has opened or
+// examined has changed. It does not see files opened by programs that a test starts, nor
+// files outside of the module. So tests examine those files; of a directory that is
+// opened, the names, sizes and times of its files count.
 
-// inputs names a variable that hack/test sets to a hash of what the tests use of
-// the machine: the distribution's Wine, runc, conmon, nft, and the kernel.
+// inputs names a variable that hack/test sets to a hash of the machine's programs that
+// the tests use: the distribution's Wine, runc, conmon, nft, and the kernel.
 const inputs = "MULLION_TEST_INPUTS"
 
-// readInputs makes what has a capability a part of the cache's key.
+// readInputs makes the files behind the capabilities a part of the cache's key.
 func readInputs(t testing.TB, caps []Capability) {
 	t.Helper()
 	_ = os.Getenv(inputs)
@@ -45,9 +45,8 @@ func readInputs(t testing.TB, caps []Capability) {
 	}
 }
 
-// Compiles declares that the test has a compiler read directories of the
-// repository, with what is below them: their files become a part of the key of Go's
-// cache of test results.
+// Compiles declares that the test has a compiler read directories of the repository,
+// recursively: their files become a part of the key of Go's cache of test results.
 func Compiles(t testing.TB, dirs ...string) {
 	t.Helper()
 	for _, d := range dirs {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// soak names the variable that says how long tests that repeat something do so: the
-// share of their full counts, 0 to 1 or more. Without it, they take a minute. `make
+// soak names the variable with the number of repetitions of tests that repeat something:
+// the share of their full counts, 0 to 1 or more. Without it, they take a minute. `make
 // soak` sets it.
 const soak = "MULLION_SOAK"
 
-// Times returns how often a test repeats what it does: few times, or its share of
-// full times if that is more.
+// Times returns the number of a test's repetitions: few times, or its share of full times
+// if that is more.
 func Times(t testing.TB, few, full int) int {
 	t.Helper()
 	v := os.Getenv(soak)

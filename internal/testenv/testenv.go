@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package testenv checks what a test needs from the machine. A missing capability
-// skips the test on a developer's machine and fails it where
-// MULLION_REQUIRE names it (a comma-separated list, or "all"), so that a green
-// CI run cannot hide tests that never ran.
+// Package testenv checks a test's requirements of the machine. A missing capability skips
+// the test on a developer's machine and fails it where MULLION_REQUIRE names it (a
+// comma-separated list, or "all"), so that a green CI run cannot hide tests that never
+// ran.
 package testenv
 
 import (
@@ -21,7 +21,7 @@ import (
 // Capability is something that a machine may lack.
 type Capability string
 
-// The capabilities that tests ask for.
+// The capabilities that tests require.
 const (
 	Root   Capability = "root"   // uid 0 with the right to make namespaces and mounts
 	Nft    Capability = "nft"    // the nft program

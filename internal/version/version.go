@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package version holds the version of mullion.
+// Package version has the versions of mullion and of the Kubernetes that it is built
+// with, for the commands, the logs and the checks of data from other versions.
 package version
 
 import "golang.org/x/mod/semver"

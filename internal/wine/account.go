@@ -10,11 +10,11 @@ import (
 
 // Account is a Windows account that programs can run as.
 //
-// Its Unix user says what it may write, its Unix group which account it is:
-// administrator accounts share a user, because each may write what
-// the others own. winemend.dll reads the group and makes Windows' functions return
-// the account's name, security identifier and groups (native/winemend/identity.c
-// has the same table).
+// Its Unix user determines its write access, its Unix group identifies the account:
+// administrator accounts share a user, because each may write the others' files.
+// winemend.dll reads the group and makes Windows' functions return the account's
+// name, security identifier and groups (native/winemend/identity.c has the same
+// table).
 type Account struct {
 	Name   string // in Windows' spelling
 	Domain string // the authority before the backslash; empty is the computer
@@ -25,7 +25,7 @@ type Account struct {
 	Profile string
 	// Temp is the directory that TEMP and TMP name.
 	Temp string
-	// Computer says that USERNAME is the computer's name with a dollar sign and
+	// Computer means that USERNAME is the computer's name with a dollar sign and
 	// USERDOMAIN its workgroup, as Windows has it for accounts that appear as the
 	// computer on the network.
 	Computer bool
@@ -35,8 +35,8 @@ type Account struct {
 // The Unix IDs of the accounts. They do not belong to accounts of the machine:
 // they are above the ranges for system accounts and users (1000-60000) and below
 // 65534, in the range that Debian's policy (9.2.2) leaves to local use by
-// arrangement. The last two digits of the service accounts are those of their
-// security identifiers (S-1-5-18 and so on).
+// arrangement. The last two digits of the service accounts match their security
+// identifiers (S-1-5-18 and so on).
 const (
 	// ContainerUID and ContainerGID own a container's files: they are
 	// ContainerAdministrator's.

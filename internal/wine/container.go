@@ -21,13 +21,13 @@ import (
 // The two trees of a ContainerRoot and an AccountLayer. Programs of Windows see
 // the first only.
 const (
-	driveTree = "drive_c" // what drive C: holds
+	driveTree = "drive_c" // the content of drive C:
 	linuxTree = "linux"   // the root directory of the Linux processes: the prefix, /etc, places for mounts
 )
 
 // ContainerRoot returns the directory of the read-only trees that containers of
-// a build begin with: drive C:, and what Wine needs beside it. It is built on
-// first use.
+// a build begin with: drive C:, and the files that Wine needs beside it. It is
+// built on first use.
 func (r *Runtime) ContainerRoot(ctx context.Context, build winver.Build) (string, error) {
 	dir := filepath.Join(r.cacheDir, fmt.Sprintf("croot-%d.%d-%s", build.Number, build.UBR, r.hash))
 	err := once(ctx, dir, func(tmp string) error {
@@ -171,10 +171,10 @@ func (r *Runtime) hidePrograms(linux string) error {
 }
 
 // openTree gives the directories that ordinary users may write to on Windows
-// the permissions that come nearest: everybody makes files and directories in
-// them, and only their owner changes or removes them. Profiles are closed.
+// the permissions that come nearest: all users make files and directories in them,
+// and only their owner changes or removes them. Profiles are closed.
 func openTree(dir string) error {
-	// The registry of who may what on Windows: icacls of the directories of
+	// The access rights of Windows: icacls of the directories of
 	// mcr.microsoft.com/windows/servercore, as inherited from drive C's root.
 	for _, d := range []string{"ProgramData", "windows/temp", "users/Public", "windows/tasks"} {
 		err := filepath.WalkDir(filepath.Join(dir, d), func(path string, e fs.DirEntry, err error) error {
@@ -243,7 +243,7 @@ func makeAccount(base, dir string, a Account) error {
 			return err
 		}
 	}
-	// What lies between stays the administrators'.
+	// The directories between stay the administrators'.
 	for d := filepath.Dir(profile); d != drive; d = filepath.Dir(d) {
 		if err := os.Lchown(d, ContainerUID, ContainerGID); err != nil {
 			return err
@@ -266,8 +266,8 @@ func containerEtc() map[string]string {
 		"group":         group,
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		"resolv.conf":   "",
-		// fontconfig complains on standard error if it has none. The fonts are
-		// Windows' own, which Wine finds by itself.
+		// fontconfig complains on standard error if it has no configuration. The
+		// fonts are Windows' own, which Wine finds by itself.
 		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM ` +
 			`"urn:fontconfig:fonts.dtd"><fontconfig><cachedir>/nonexistent</cachedir></fontconfig>` + "\n",
 		"hosts": "127.0.0.1 localhost\n::1 localhost\n",
@@ -275,8 +275,8 @@ func containerEtc() map[string]string {
 }
 
 // own gives the tree to the container's user, who on Windows may write nearly
-// everywhere. Modules stay what they are, links to the runtime's files, and
-// read-only as those that Windows protects.
+// everywhere. Modules stay links to the runtime's files, and read-only like the
+// modules that Windows protects.
 func (r *Runtime) own(dir string) error {
 	modules := filepath.Join(r.Dir, pePath)
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -308,7 +308,7 @@ func sameFile(a, b string) (bool, error) {
 	return err == nil && os.SameFile(infoA, infoB), err
 }
 
-// unshare replaces a hard link by a file of its own.
+// unshare replaces a hard link by a separate file.
 func unshare(path string) error {
 	tmp := path + ".tmp"
 	if err := copyFile(path, tmp); err != nil {

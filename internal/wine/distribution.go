@@ -44,9 +44,9 @@ func skippedUnix() []string {
 }
 
 // skippedPE are name patterns (filepath.Match) of PE modules that are only of
-// use with a screen, sound, a game controller or a browser. What remains is
-// what server programs import; a module that is missing says so when a program
-// that wants it starts.
+// use with a screen, sound, a game controller or a browser. The remainder is
+// imported by server programs; a missing module is reported at the start of a
+// program that needs it.
 func skippedPE() []string {
 	return []string{
 		"avicap32.*", "capi2032.*", "ctapi32.*", "gphoto2.*", "localspl.*", "opencl.*", "opengl32.*",
@@ -65,9 +65,9 @@ func skippedPE() []string {
 		"uiribbon*", "wing32*", "windows.gaming*", "windows.media*", "mscorwks*", "ngen*", "regasm*", "regsvcs*",
 		"aspnet*", "presentationfont*", "fusion*",
 		// Wine would start explorer.exe for the desktop of the first program that
-		// has a message queue. Windows Server Core has none, and without one the
-		// server makes the desktop's window itself (dlls/win32u/winstation.c,
-		// get_desktop_window).
+		// has a message queue. Windows Server Core has no explorer.exe, and without
+		// it the server makes the desktop's window itself
+		// (dlls/win32u/winstation.c, get_desktop_window).
 		"explorer.exe",
 		"*.msstyles", "wmphoto*", "xps*", "prntvpt*", "tapi32*", "msvc[rpm]d*", "unicows*", "ctl3d*", "msftedit*",
 		"riched*", "explorerframe*",
@@ -84,7 +84,7 @@ func dlopened() []string {
 	return []string{"libgcc_s.so.1", "libfreetype.so.6", "libfontconfig.so.1", "libgnutls.so.30"}
 }
 
-// fonts are those that go to C:\Windows\Fonts.
+// fonts returns the fonts that go to C:\Windows\Fonts.
 func fonts() []string {
 	return []string{"courier.ttf", "marlett.ttf", "ms_sans_serif.ttf", "symbol.ttf", "system.ttf", "tahoma.ttf",
 		"vgafix.fon", "vgasys.fon"}
@@ -184,8 +184,7 @@ func (d *distribution) list(dir string, keep func(name string) bool) ([]string, 
 	return names, nil
 }
 
-// has reports whether the distribution has a file of its own at a place in the
-// runtime.
+// has reports whether the distribution has its own file at a place in the runtime.
 func (d *distribution) has(to string) bool {
 	return slices.ContainsFunc(d.entries, func(e entry) bool { return e.to == to })
 }
@@ -227,9 +226,9 @@ func (d *distribution) hash(own []entry) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-// sharedLibraries resolves what the ELF files need, and what these need in
-// turn, by the directories that Debian's dynamic linker looks in. Libraries of
-// optional that are not installed are left out.
+// sharedLibraries resolves the dependencies of the ELF files, recursively, by the
+// directories that Debian's dynamic linker looks in. Libraries of optional that are
+// not installed are left out.
 func sharedLibraries(root string, files, optional []string) ([]string, error) {
 	dirs := []string{libPath, "lib/x86_64-linux-gnu", "lib64", "usr/lib"}
 	find := func(soname string) string {

@@ -39,12 +39,11 @@
 // Mount two overlays: the container's root directory from LinuxLayers, and drive
 // C: from ContainerLayers, the image's layers and AccountLayer, at ContainerDrive
 // in the root. Give the root of drive C:'s writable layer and the directory behind
-// StatusDir to ContainerUID and ContainerGID, and use what ContainerProcess
-// returns as the OCI process: no capabilities,
-// noNewPrivileges, own PID, mount, IPC and UTS namespaces. Mounts that a
-// container needs: /proc, /dev (null, zero, full, random, urandom, tty, shm and
-// pts), /etc/resolv.conf and /etc/hosts, and StatusDir (a directory of the CRI
-// server, writable for the container).
+// StatusDir to ContainerUID and ContainerGID, and use the result of
+// ContainerProcess as the OCI process: no capabilities, noNewPrivileges, own PID,
+// mount, IPC and UTS namespaces. Mounts that a container needs: /proc, /dev (null,
+// zero, full, random, urandom, tty, shm and pts), /etc/resolv.conf and /etc/hosts,
+// and StatusDir (a directory of the CRI server, writable for the container).
 //
 // PID 1 is InitPath (see package launch). The CRI server
 //

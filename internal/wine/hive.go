@@ -24,7 +24,7 @@ type hive struct {
 
 type hiveKey struct {
 	path   string   // as written, backslashes doubled: System\\Select
-	suffix string   // what follows the bracket: the time
+	suffix string   // the text after the bracket: the time
 	attrs  []string // lines that begin with '#'
 	values []hiveValue
 }

@@ -16,8 +16,8 @@ type Host struct {
 }
 
 // Env returns the environment of the host's Windows programs. They see more: Wine
-// adds those of the registry (Path, ComSpec, ProgramFiles …). Append
-// further variables for a program; the last of two equal names takes effect.
+// adds the registry's (Path, ComSpec, ProgramFiles …). Append further variables for
+// a program; the last of two equal names takes effect.
 func (h Host) Env() []string {
 	return []string{
 		"WINEPREFIX=" + h.Prefix,

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Network is how a host or a container is connected, as its registry tells it.
+// Network is the network configuration of a host or a container in its registry.
 type Network struct {
 	// Index is the number of the adapter, of which Wine makes the adapter's GUID.
 	Index int
@@ -77,7 +77,7 @@ func (n Network) WriteHost(prefix string) error {
 }
 
 // write appends the values to the registry's file. A key may stand in it twice:
-// what comes last counts, and the wineserver writes it once.
+// the last value counts, and the wineserver writes it once.
 func (n Network) write(root *os.Root, prefix string) error {
 	name := path.Join(prefix, "system.reg")
 	h := &hive{}

@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 )
 
-// winemendDLL fixes what Wine does differently from Windows inside each process
+// winemendDLL fixes Wine's differences from Windows inside each process
 // (native/winemend).
 const winemendDLL = "winemend.dll"
 
 // patchedModule is the module that gets an import of winemendDLL in a runtime. It
-// is the one that every Windows process loads and that is not ntdll.dll (which
-// imports nothing).
+// is the one that every Windows process loads and that is not ntdll.dll (which has
+// no imports).
 const patchedModule = "kernelbase.dll"
 
 // Offsets in a PE32+ file, from Microsoft's "PE Format" specification.

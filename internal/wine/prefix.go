@@ -47,8 +47,8 @@ func (r *Runtime) HostPrefix(ctx context.Context, build winver.Build) (string, e
 	return dir, nil
 }
 
-// base returns the prefix that all others are made of: what Wine's own
-// wineboot makes, cleaned of every trace of this machine.
+// base returns the prefix that all others are made of: the prefix of Wine's own
+// wineboot, cleaned of every trace of this machine.
 func (r *Runtime) base(ctx context.Context) (string, error) {
 	dir := filepath.Join(r.cacheDir, "base-"+r.hash)
 	err := once(ctx, dir, func(tmp string) error {
@@ -143,8 +143,8 @@ func writeHosts(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "hosts"), []byte(defaultHosts), 0o644)
 }
 
-// clean removes what Wine took from this machine (links to the home directory,
-// drives, serial ports) and replaces copies of modules by hard links.
+// clean removes the parts that Wine took from this machine (links to the home
+// directory, drives, serial ports) and replaces copies of modules by hard links.
 func (r *Runtime) clean(dir string) error {
 	drives := filepath.Join(dir, "dosdevices")
 	if err := os.RemoveAll(drives); err != nil {

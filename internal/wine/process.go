@@ -15,8 +15,8 @@ const (
 	// InitPath is the program that is PID 1 of a container and the parent of
 	// each process that exec starts.
 	InitPath = "/usr/lib/mullion/init"
-	// StatusDir is where the CRI server mounts a directory of its own, writable
-	// for ContainerUID, for the status files of init.
+	// StatusDir is where the CRI server mounts a private directory, writable for
+	// ContainerUID, for the status files of init.
 	StatusDir = "/run/mullion"
 	// containerPrefix is Wine's prefix.
 	containerPrefix = "/.wine"
@@ -34,13 +34,13 @@ type Process struct {
 	// CommandLine, if set, is used instead of Args: a Windows command line that
 	// must reach the program as it is (images with ArgsEscaped).
 	CommandLine string
-	// Env is the process's environment in the form NAME=value. What it does not
-	// name comes from the container's registry (Path, ProgramFiles, USERNAME …).
+	// Env is the process's environment in the form NAME=value. Other variables come
+	// from the container's registry (Path, ProgramFiles, USERNAME …).
 	Env []string
 	// Dir is the working directory, a Windows path; empty for C:\.
 	Dir string
 	// Status is the name of the file in StatusDir that gets the Status of the
-	// process; empty for none.
+	// process; may be empty.
 	Status string
 	// Account is who runs the process; the zero value is ContainerAdministrator.
 	Account Account
@@ -94,17 +94,18 @@ func ownVariables(user string) []string {
 	}
 }
 
-// programEnv puts what the program is to see behind launch.EnvPrefix: Wine
-// would let the registry override it (dlls/ntdll/unix/env.c,
-// add_registry_environment), and keep some of it from the program. winemend.dll
-// takes the prefix off. Of two equal names the last counts.
+// programEnv puts launch.EnvPrefix before the program's variables: Wine would let
+// the registry override it (dlls/ntdll/unix/env.c, add_registry_environment), and
+// keep some of it from the program. winemend.dll takes the prefix off. Of two equal
+// names the last counts.
 func programEnv(own, account, env []string) []string {
 	out := own
 	for _, e := range append(account, env...) {
 		name, _, ok := strings.Cut(e, "=")
 		upper := strings.ToUpper(name)
-		// A program cannot set what steers Wine: WINEPREFIX or LD_PRELOAD in a
-		// manifest would be for another program than the one the author meant.
+		// A program cannot set variables that control Wine: WINEPREFIX or
+		// LD_PRELOAD in a manifest would be for another program than the one the
+		// author meant.
 		if !ok || name == "" || strings.HasPrefix(upper, "WINE") || strings.HasPrefix(upper, "LD_") ||
 			upper == "LC_ALL" {
 			continue

@@ -68,9 +68,9 @@ func buildChanges(b winver.Build) []change {
 			{"ServerCore", uint32(1)}, {"NanoServer", uint32(0)}, {"Server-Gui-Mgmt", uint32(0)},
 			{"Server-Gui-Shell", uint32(0)},
 		}},
-		// Decides what RtlGetVersion says about server or workstation.
+		// Makes RtlGetVersion report a server or a workstation.
 		{key: currentControl + `\ProductOptions`, values: []value{{"ProductType", "ServerNT"}}},
-		// 0x100: the value that GetVersionEx takes for a service pack; none here.
+		// 0x100: the value that GetVersionEx takes for a service pack; 0 here.
 		{key: currentControl + `\Windows`, values: []value{{"CSDVersion", uint32(0)}}},
 		// Wine starts its debugger on a crash; Windows Server ends the program.
 		{key: currentVersion + `\AeDebug`, remove: true},
@@ -107,7 +107,7 @@ const (
 )
 
 // idleServices are services of Wine that only desktops and devices need, and the
-// event log, which keeps nothing.
+// event log, which keeps no events.
 func idleServices() []string {
 	return []string{
 		"BITS", "Eventlog", "FontCache", "FontCache3.0.0.0", "HTTP", "LanmanServer", "MSIServer", "NDIS", "PlugPlay",
@@ -115,7 +115,7 @@ func idleServices() []string {
 	}
 }
 
-// hostChanges describes what a host has beyond its build.
+// hostChanges describes the changes of a host relative to its build.
 func hostChanges() []change {
 	changes := append(tcpipChanges(),
 		// The kubelet reads its machine's and boot's identity here.
@@ -131,9 +131,9 @@ func hostChanges() []change {
 	return append(changes, disableServices(idleServices())...)
 }
 
-// containerChanges describes what a container has beyond its build. No
-// service starts by itself, so that a container's first program does not wait
-// for any.
+// containerChanges describes the changes of a container relative to its build. No
+// service starts by itself, so that a container's first program does not wait for
+// any.
 func containerChanges() []change {
 	return append(tcpipChanges(), disableServices(append(idleServices(), "Winmgmt"))...)
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
-// runtime, a prefix or a container root changes what they contain.
+// runtime, a prefix or a container root changes their content.
 const layoutVersion = 9
 
 // Runtime is a private copy of the machine's Wine that includes this project's DLLs.
@@ -168,14 +168,14 @@ func fill(dir string, entries, own []entry) error {
 func inFront() []string { return []string{"iphlpapi.dll", "ws2_32.dll"} }
 
 // behind returns the name of the Wine module to which this project's module
-// forwards: that of ws2_32.dll is ws2_32w.dll.
+// forwards: ws2_32w.dll for ws2_32.dll.
 func behind(path string) string {
 	ext := filepath.Ext(path)
 	return strings.TrimSuffix(path, ext) + "w" + ext
 }
 
-// builtinMark tells Wine's loader that a DLL is one of Wine's own and may be
-// loaded from Wine's directory instead of system32. It follows the DOS header
+// builtinMark marks a DLL as Wine's own for Wine's loader, so it may be loaded from
+// Wine's directory instead of system32. It follows the DOS header
 // (dlls/ntdll/unix/virtual.c, "builtin_signature").
 const (
 	builtinMark   = "Wine builtin DLL\x00"
@@ -278,7 +278,7 @@ func once(ctx context.Context, dir string, make func(tmp string) error) (err err
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err // nil: another process has built it meanwhile
 	}
-	// What an interrupted run left has the same name and goes first.
+	// A leftover of an interrupted run has the same name and goes first.
 	tmp := filepath.Join(parent, ".tmp-"+filepath.Base(dir))
 	if err := os.RemoveAll(tmp); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/standin"
@@ -21,6 +20,7 @@ const (
 	binDir     = "/opt/mullion" // Config.Bin, read-only
 	prefixDir  = "/prefix"      // the Wine prefix
 	netnsDir   = "/run/netns"   // HCN namespaces
+	imagesDir  = "/node/claims" // disks of volumes, see host.Volumes
 	machineDir = "/run/machine" // the machine's resolv.conf and hosts, for pulling images
 	podsCgroup = "/pods"        // parent of all containers' cgroups
 	viewsDir   = "/hpc"         // views of HostProcess containers; shared with wineserver's mount namespace
@@ -32,6 +32,7 @@ const (
 
 // boot is the document that the parent sends to init.
 type boot struct {
+	host.Boot
 	Config Config `json:"config"`
 	// BootID is new at each boot.
 	BootID string `json:"bootID"`
@@ -41,16 +42,8 @@ type boot struct {
 	Prefix  string `json:"prefix"`
 	// StandIns is the directory of the stand-in images in the cache.
 	StandIns string `json:"standIns"`
-	// CA and Token are the content of the files that Config names: init cannot
-	// see them. The token is in no file of the host until the agent needs it.
-	CA    []byte `json:"ca"`
-	Token string `json:"token,omitempty"`
 	// Environ holds the machine's proxy settings, for pulling images.
 	Environ []string `json:"environ,omitempty"`
-	// Cgroups are the hierarchies of the machine; the host has all of them.
-	Cgroups cgroup.Hierarchies `json:"cgroups"`
-	// Size of the machine as the host's programs see it.
-	Size host.Size `json:"size"`
 	// Ceilings of each pod; init sees neither the machine's memory nor its disk.
 	Ceilings server.Ceilings `json:"ceilings"`
 }

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -81,9 +82,7 @@ func newHost(t *testing.T) *testHost {
 	}
 	plan := h.fabric.Plan()
 	h.cfg.Fabric, h.cfg.Gateway = plan.Namespace, plan.Router.Addr()
-	address, node := netlab.HostAddress(plan, 1), &h.cfg.Agent
-	node.Node.Address, node.Cluster.NodeCIDRs = address.Addr(), []netip.Prefix{address.Masked()}
-	node.Cluster.PodCIDR, node.Cluster.ServiceCIDR = plan.PodNet, plan.ServiceNet
+	h.cfg.Address, h.cfg.PodCIDR, h.cfg.ServiceCIDR = netlab.HostAddress(plan, 1), plan.PodNet, plan.ServiceNet
 	if err := h.fabric.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +188,17 @@ func (h *testHost) clean() {
 	if err != nil || strings.Contains(string(mounts), h.cfg.Dir) {
 		h.t.Errorf("mounts of the host are left on the machine: %v", err)
 	}
+	// The kernel frees a loop device a moment after its last mount.
+	testenv.Until(h.t, "the host's disks are free", func() bool {
+		files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return !slices.ContainsFunc(files, func(f string) bool {
+			name, _ := os.ReadFile(f) // an error means that the device has just been freed
+			return strings.HasPrefix(string(name), h.cfg.Dir)
+		})
+	})
 }
 
 // processes lists those in the host's cgroup.
@@ -233,6 +243,54 @@ func (h *testHost) inheritNothing() {
 	}
 	if looked == 0 {
 		h.t.Error("no Windows program was found")
+	}
+}
+
+// cannotReach checks that no mount of a process of the host contains a directory of the machine, here the one with the
+// supervisor's socket.
+func (h *testHost) cannotReach(dir string) {
+	h.t.Helper()
+	type mount struct{ device, root, point string }
+	mounts := func(process string) (all []mount) {
+		content, _ := os.ReadFile(filepath.Join(process, "mountinfo")) // an error means that it has ended
+		for line := range strings.Lines(string(content)) {
+			if f := strings.Fields(line); len(f) > 4 { // proc_pid_mountinfo(5)
+				all = append(all, mount{f[2], f[3], f[4]})
+			}
+		}
+		return all
+	}
+	under := func(dir, parent string) (rest string, ok bool) {
+		rest, ok = strings.CutPrefix(dir+"/", strings.TrimSuffix(parent, "/")+"/")
+		return rest, ok
+	}
+	var own mount // the one that has the directory
+	for _, m := range mounts("/proc/self") {
+		if _, ok := under(dir, m.point); ok && len(m.point) >= len(own.point) {
+			own = m
+		}
+	}
+	rest, _ := under(dir, own.point)
+	within := filepath.Join(own.root, rest)
+	looked := 0
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, g := range groups {
+		content, _ := os.ReadFile(g) // an error means that the process has ended
+		if !strings.Contains(string(content), "/mullion/"+h.cfg.Cluster+"/") {
+			continue
+		}
+		for _, m := range mounts(filepath.Dir(g)) {
+			looked++
+			if _, ok := under(within, m.root); ok && m.device == own.device {
+				h.t.Errorf("%s: the mount at %s contains %s", filepath.Dir(g), m.point, dir)
+			}
+		}
+	}
+	if looked == 0 {
+		h.t.Error("no mount of the host was found")
 	}
 }
 
@@ -286,9 +344,29 @@ func allReady(names ...string) func(host.Status) bool {
 func TestBoot(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Nft, testenv.Wine, testenv.Runc, testenv.Built)
 	h := newHost(t)
+	var supervisor supervise.Socket[int]
+	closeSocket, err := supervisor.Open(filepath.Dir(h.cfg.Status), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeSocket()
 	cmd := h.start()
-	h.wait(cmd, "first boot", allReady("serve", "wine", "agent"))
+	// By its reports alone: there is no second look.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ready := func(s host.Status) bool { return allReady("serve", "wine", "agent")(s) && len(s.Agent) > 0 }
+	if err := supervise.Await(ctx, &supervisor.Reported, 1000*time.Hour, func() error {
+		s, err := host.ReadStatus(h.cfg.Status)
+		if err == nil && !ready(s) {
+			err = fmt.Errorf("status %+v", s)
+		}
+		return err
+	}); err != nil {
+		t.Errorf("first boot, by reports: %v", err)
+	}
+	h.wait(cmd, "first boot", ready)
 	h.inheritNothing()
+	h.cannotReach(filepath.Dir(h.cfg.Status))
 	for _, pkg := range []string{"internal/winsys/scm", "internal/winsys/acl", "internal/agent",
 		"internal/agent/logfile", "internal/agent/wrap"} {
 		t.Run(pkg, func(t *testing.T) { h.runWindowsTests(t, pkg) })

@@ -20,9 +20,9 @@ var cached = regexp.MustCompile(`^(?:wine|base|prefix|croot|account|standin)-(?:
 
 // PruneCache removes from the cache the directories that no host uses, and
 // unfinished directories of an interrupted start. hosts lists the directories of
-// the hosts. It removes nothing while a host is being prepared, or if a host has
-// not recorded what it uses, as with older versions. It returns the names of the
-// removed directories.
+// the hosts. It does not remove any directory while a host is being prepared, or if
+// a host has not recorded its directories, as with older versions. It returns the
+// names of the removed directories.
 func PruneCache(cache string, hosts []string) (removed []string, err error) {
 	entries, err := os.ReadDir(cache)
 	if errors.Is(err, fs.ErrNotExist) {

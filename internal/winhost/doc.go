@@ -19,7 +19,7 @@
 //
 // A host is not a security boundary against its own programs, which are as
 // trusted as the parent; the container runtime confines the containers. Package
-// host says what is guaranteed all the same.
+// host lists the remaining guarantees.
 //
 // See docs/internals/winhost.md.
 package winhost

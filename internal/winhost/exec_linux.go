@@ -15,7 +15,7 @@ import (
 // Exec replaces this process by a Windows program on a running host, as a shell of
 // the administrator's on that host would start it.
 func Exec(c Config, args []string) error {
-	return host.Exec(c.Cluster, c.Name(), c.Dir, c.Status, nil, func(root string) (host.Program, error) {
+	return host.Exec(c.Config, nil, func(root string) (host.Program, error) {
 		f, err := os.Open(filepath.Join(root, bootFile))
 		if err != nil {
 			return host.Program{}, fmt.Errorf("read how the host was booted: %w", err)
@@ -25,7 +25,7 @@ func Exec(c Config, args []string) error {
 		if err := host.ReadBoot(f, &b); err != nil {
 			return host.Program{}, err
 		}
-		return describeExec(wineHost(b), c.Name(), args), nil
+		return describeExec(wineHost(b), c.Name, args), nil
 	})
 }
 

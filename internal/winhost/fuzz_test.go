@@ -5,6 +5,7 @@ package winhost
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"testing"
 
@@ -18,25 +19,29 @@ func FuzzConfig(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	former, err := os.ReadFile("testdata/former.json")
+	if err != nil {
+		f.Fatal(err)
+	}
 	for _, s := range []string{
-		string(good), `{"cluster":"c","build":"2019","agent":{}}`, `{"agent":{"node":{"address":"::1"}}}`, `null`,
-		``,
+		string(good), string(former), `{"cluster":"c","build":"2019","agent":{}}`,
+		`{"agent":{"node":{"address":"::1"}}}`, `null`, ``,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := durable.ParseDocument(data, (*Config).Validate)
+		c, err := durable.ParseDocument(data, (*Config).complete)
 		if err != nil {
 			return
 		}
-		if c.Name() == "" || !c.Address().IsValid() || !c.Address().Contains(c.Gateway) {
-			t.Errorf("accepted %q at %s with gateway %s", c.Name(), c.Address(), c.Gateway)
+		if c.Name == "" || !c.Address.IsValid() || !c.Address.Contains(c.Gateway) {
+			t.Errorf("accepted %q at %s with gateway %s", c.Name, c.Address, c.Gateway)
 		}
 		text, err := durable.EncodeDocument(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := durable.ParseDocument(text, (*Config).Validate)
+		again, err := durable.ParseDocument(text, (*Config).complete)
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%+v came back as %+v, %v", c, again, err)
 		}

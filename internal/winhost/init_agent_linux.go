@@ -4,21 +4,24 @@
 package winhost
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
+	"github.com/mullion-k8s/mullion/internal/host"
 )
 
-// installAgent writes the agent's configuration and what it needs to join.
-// Preconditions: the prefix is mounted, and nothing runs in it.
+// installAgent writes the agent's configuration and its credentials to join.
+// Preconditions: the prefix is mounted, and no program runs in it.
 func installAgent(b boot) error {
 	state := onDisk(agent.StateDir)
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -27,22 +30,21 @@ func installAgent(b boot) error {
 	if err := os.Chmod(state, 0o700); err != nil {
 		return fmt.Errorf("close agent directory: %w", err)
 	}
-	if err := forgetOtherCluster(b.CA); err != nil {
+	err := host.ForgetOtherCluster(onDisk(caFile), b.CA, func() error {
+		return errors.Join(os.RemoveAll(onDisk(agent.KubeletDir)), forgetState(state))
+	})
+	if err != nil {
 		return err
 	}
-	// What the agent reported before the last shutdown is out of date.
+	// The agent's report from before the last shutdown is out of date.
 	if err := os.Remove(onDisk(agent.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the last boot: %w", err)
 	}
-	c := b.Config.Agent
-	if c.Cluster.CAHash == "" {
-		ca, err := certpem.Parse(b.CA)
-		if err != nil {
-			return fmt.Errorf("hash CA certificate: %w", err)
-		}
-		c.Cluster.CAHash = certpem.Pin(ca)
+	ca, err := certpem.Parse(b.CA)
+	if err != nil {
+		return fmt.Errorf("hash CA certificate: %w", err)
 	}
-	doc, err := json.MarshalIndent(c, "", "  ")
+	doc, err := json.MarshalIndent(b.Config.agentConfig(certpem.Pin(ca)), "", "  ")
 	if err != nil {
 		return fmt.Errorf("make agent configuration: %w", err)
 	}
@@ -64,20 +66,19 @@ func installAgent(b boot) error {
 	return nil
 }
 
-// forgetOtherCluster removes the identities that the host has in a cluster with
-// another CA: they are worth nothing in this one and would keep it from joining.
-func forgetOtherCluster(ca []byte) error {
-	old, err := os.ReadFile(onDisk(caFile))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(old, ca) {
-		return nil
+// forgetState removes all of the agent's state but volumes.
+func forgetState(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("read the CA of the last boot: %w", err)
+		return err
 	}
-	for _, p := range []string{agent.KubeletDir, agent.StateDir} {
-		if err := os.RemoveAll(onDisk(p)); err != nil {
-			return fmt.Errorf("forget the former cluster: %w", err)
+	for _, e := range entries {
+		if !slices.Contains(storage.Dirs(), e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return os.MkdirAll(onDisk(agent.StateDir), 0o700)
+	return err
 }

@@ -17,9 +17,7 @@ import (
 
 // TestTheAgentTakesItsConfiguration loads what we write as the agent does.
 func TestTheAgentTakesItsConfiguration(t *testing.T) {
-	written := testConfig("/x").Agent
-	written.Cluster.CAHash = "sha256:" + strings.Repeat("0", 64)
-	doc, err := json.Marshal(written)
+	doc, err := json.Marshal(testConfig("/x").agentConfig("sha256:" + strings.Repeat("0", 64)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +45,13 @@ func TestOnDisk(t *testing.T) {
 // TestEveryFactReachesTheAgent: a field of agent.json that an emulated host
 // leaves out must be one of those that it means to leave out.
 func TestEveryFactReachesTheAgent(t *testing.T) {
-	c := testConfig("/x").Agent
+	c := testConfig("/x").agentConfig("sha256:0")
 	for _, part := range []struct {
 		doc     any
 		without []string
 	}{
-		{c.Node, []string{"Labels", "Taints", "SecondAddress"}}, // the first two are the user's choice
-		{c.Cluster, []string{"CAHash", "Second"}},               // installAgent adds the first
+		{c.Node, []string{"Labels", "Taints", "IPv6Address", "SecondAddress"}}, // the first two are the user's choice
+		{c.Cluster, []string{"IPv6", "Second"}},
 		{c.Runtime, nil},
 		{c.Network, []string{"Name", "Adapter", "DSR"}}, // the agent's defaults
 	} {

@@ -12,14 +12,15 @@ import (
 // etc writes the few files of /etc that programs of the host read.
 func etc(c Config) error {
 	files := map[string]string{
-		"/etc/hostname":      c.Name() + "\n",
-		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Agent.Node.Address, c.Name()),
+		"/etc/hostname":      c.Name + "\n",
+		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name),
 		"/etc/resolv.conf":   fmt.Sprintf("nameserver %s\n", c.Nameserver),
 		"/etc/nsswitch.conf": "hosts: files dns\n",
 		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n" +
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"/etc/group": "root:x:0:\nnogroup:x:65534:\n",
-		// Wine looks for fonts in every process that could draw; there are none.
+		// Wine looks for fonts in every process that could draw; there are no
+		// fonts.
 		"/etc/fonts/fonts.conf": "<?xml " +
 			"version=\"1.0\"?><fontconfig><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n",
 	}

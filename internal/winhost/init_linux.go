@@ -8,17 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/agent/logfile"
+	"github.com/mullion-k8s/mullion/internal/agent/csidriver"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -34,37 +34,38 @@ func Init(ctx context.Context, args []string) error { return host.Init(ctx, args
 
 func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	machine := readMachineFiles()
-	root := host.RootDir(b.Config.Dir)
-	if err := host.BuildRoot(describeRoot(b), host.Links(), root); err != nil {
+	if err := host.TakeDisk(b.Config.Dir); err != nil {
 		return err
 	}
-	if err := host.Pivot(root); err != nil {
+	if err := directories(ctx, b.Config, b.Prefix); err != nil {
+		return err
+	}
+	if err := host.Enter(b.Config.Config, describeRoot(b)); err != nil {
 		return err
 	}
 	if err := errors.Join(shareViews(), host.SplitCgroup(b.Cgroups, podsCgroup),
-		host.ShowSize(ctx, b.Size, b.Cgroups), etc(b.Config), machine.write(), installFiles(b)); err != nil {
+		host.ShowSize(ctx, b.Size, b.Cgroups), etc(b.Config), machine.write(), installFiles(b),
+		shareState()); err != nil {
 		return err
 	}
-	if err := unix.Sethostname([]byte(b.Config.Name())); err != nil {
-		return fmt.Errorf("set host name: %w", err)
-	}
 	reap := host.NewReaper()
-	components, err := describeProcesses(b, supervise.NewSpawner(), reap)
+	components, err := describeProcesses(b, supervise.NewSpawner(), reap, reports)
 	if err != nil {
 		return err
 	}
-	return host.Supervise(ctx, components, reap, reports, onDisk(agent.StatusFile))
+	connect := func() (*nodeapi.Client, error) {
+		return nodeapi.New(b.Config.Server, b.Config.Name, b.CA, onDisk(agent.KubeletKeyPair))
+	}
+	// Not the prefix: an overlay has no FITRIM.
+	return host.Supervise(ctx, components, reap, reports, connect, nodeDir+"/cri")
 }
 
-// describeProcesses says what runs in the host.
-func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([]supervise.Component, error) {
-	logs := map[string]io.Writer{}
-	for _, name := range []string{"serve", "wine", "agent"} {
-		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
-		if err != nil {
-			return nil, err
-		}
-		logs[name] = l
+// describeProcesses lists the components of the host.
+func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper,
+	reports *host.Reporter) ([]supervise.Component, error) {
+	logs, err := host.OpenLogs(nodeDir, "serve", "wine", "agent")
+	if err != nil {
+		return nil, err
 	}
 	// They are in the files of the agent by now; serve needs neither.
 	b.Token, b.CA = "", nil
@@ -76,6 +77,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 		return nil, fmt.Errorf("write boot document: %w", err)
 	}
 	windows := wineHost(b)
+	loaders := filepath.Join(windows.Runtime, "usr/lib/wine")
 	return []supervise.Component{
 		{
 			// The container runtime runs CNI plugins, which are Windows programs.
@@ -83,9 +85,11 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 			Run: reap.Watch(spawner, supervise.Command{
 				Argv: []string{filepath.Join(binDir, "mullion-winhost"), "serve", "--boot", bootFile},
 				Env:  append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8"}, b.Environ...),
-				Dir:  "/", Stop: stopServe, Log: logs["serve"],
+				Dir:  "/", Stop: stopServe, Log: logs["serve"], Out: reports.Output(),
 			}),
-			Ready: func(ctx context.Context) error { return errors.Join(dial(ctx, hnsAddress), dial(ctx, criAddress)) },
+			Changed: &reports.Changed,
+			Ready:   supervise.Answers("tcp", criAddress, ""), // HNS listens before the CRI
+			Alive:   supervise.Answers("tcp", criAddress, ""),
 		},
 		{
 			// In the foreground and persistent: its death must be noticed, and no
@@ -94,28 +98,39 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 			Run: withoutClients(reap.Watch(spawner, supervise.Command{
 				Argv: windows.Confined([]string{wineserver(windows), "-f", "-p"}),
 				Env:  windows.Env(), Dir: "/", Stop: stopWine, Log: logs["wine"],
-			}), filepath.Join(windows.Runtime, "usr/lib/wine")),
+			}), loaders),
 			Ready: wineReady,
+			Alive: newWineHealth(loaders).check,
 		},
 		{
 			Name: "agent", Needs: []string{"serve", "wine"},
-			Run: after(wineReady, reap.Watch(spawner, supervise.Command{
-				Argv: windows.Confined(windows.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run")),
+			Run: afterWine(reap.Watch(spawner, supervise.Command{
+				Argv: windows.Confined(windows.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run", "--print-status")),
 				Env:  append(windows.Env(), "PATH=/usr/bin"),
-				Dir:  onDisk(agent.ProgramDir), Stop: stopAgent, Log: logs["agent"],
+				Dir:  onDisk(agent.ProgramDir), Stop: stopAgent, Log: logs["agent"], Out: reports.Output(),
 			})),
+			Changed: &reports.Changed,
 			Ready: func(context.Context) error {
 				_, err := os.Stat(onDisk(agent.StatusFile))
 				return err
 			},
+			Alive: func(context.Context) error { return agent.Alive(hostDisk(), time.Now()) },
 		},
+		{Name: "volumes", Run: serveVolumes},
 	}, nil
 }
 
-func dial(ctx context.Context, address string) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+// serveVolumes serves the disks of volumes to the agent.
+func serveVolumes(ctx context.Context) error {
+	l, err := net.Listen("tcp", volumesAddress)
 	if err != nil {
-		return err
+		return fmt.Errorf("serve volumes: %w", err)
 	}
-	return conn.Close()
+	disks := host.NewVolumes(imagesDir, onDisk(filepath.Join(agent.StateDir, storage.VolumesDir)))
+	s := &http.Server{Handler: csidriver.DisksHandler(disks), ReadTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve volumes: %w", err)
+	}
+	return nil
 }

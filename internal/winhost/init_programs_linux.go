@@ -21,7 +21,7 @@ import (
 )
 
 // installFiles puts everything onto the host's C: that Wine's prefix lacks.
-// Preconditions: the prefix is mounted, and nothing runs in it.
+// Preconditions: the prefix is mounted, and no program runs in it.
 func installFiles(b boot) error {
 	if err := errors.Join(installPrograms(b.Config), installTools(wineHost(b)),
 		installNetwork(b.Config)); err != nil {
@@ -40,7 +40,7 @@ func installNetwork(c Config) error {
 	return wine.Network{
 		Index:     uplink.Index,
 		Adapter:   "vEthernet (Ethernet)",
-		Addresses: []netip.Prefix{c.Address()},
+		Addresses: []netip.Prefix{c.Address},
 		Gateway:   c.Gateway,
 		Servers:   []string{c.Nameserver.String()},
 	}.WriteHost(prefixDir)
@@ -57,10 +57,10 @@ func programs(c Config) []struct{ file, path string } {
 		{"win-bridge.exe", cni + `\win-bridge.exe`},
 		{"host-local.exe", cni + `\host-local.exe`},
 	}
-	if c.Second != (host.Second{}) {
+	if !c.IPv6.IsZero() {
 		list = append(list, struct{ file, path string }{"mullion-bridge.exe", cni + `\mullion-bridge.exe`})
 	}
-	if c.Agent.Network.Mode.Flannel() {
+	if c.Network.Flannel() {
 		list = append(list, []struct{ file, path string }{
 			{"flanneld.exe", agent.ProgramDir + `\flanneld.exe`},
 			{"flannel.exe", cni + `\flannel.exe`},

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -22,12 +23,12 @@ import (
 // TestOnlyTheHostsDirectoryIsWritable reads the description: whatever is of the
 // machine is read-only, but for devices and the host's own directory.
 func TestOnlyTheHostsDirectoryIsWritable(t *testing.T) {
-	b := boot{Config: testConfig("/x"), Prefix: "prefix-1", Cgroups: cgroup.Hierarchies{Unified: true}}
+	b := boot{Config: testConfig("/x"), Prefix: "prefix-1", Boot: host.Boot{Cgroups: cgroup.Hierarchies{Unified: true}}}
 	for _, m := range describeRoot(b) {
 		if m.Type != "" || m.ReadOnly || strings.HasPrefix(m.Target, "/dev/") {
 			continue
 		}
-		if m.Source != b.Config.Dir {
+		if m.Source != b.Config.Dir && !strings.HasPrefix(m.Source, b.Config.Dir+"/") {
 			t.Errorf("%s is bound writable to %s", m.Source, m.Target)
 		}
 	}
@@ -44,12 +45,7 @@ func jailed() {
 	if err := json.Unmarshal([]byte(os.Getenv("JAIL")), &b); err != nil {
 		panic(err)
 	}
-	root := host.RootDir(b.Config.Dir)
-	if err := host.BuildRoot(describeRoot(b), host.Links(), root); err != nil {
-		say(false, err.Error())
-		return
-	}
-	if err := host.Pivot(root); err != nil {
+	if err := host.Enter(b.Config.Config, describeRoot(b)); err != nil {
 		say(false, err.Error())
 		return
 	}
@@ -84,10 +80,13 @@ func TestJail(t *testing.T) {
 		t.Fatal(err)
 	}
 	drive := filepath.Join(c.Cache, "p", "drive_c")
-	for _, d := range []string{upperDir(c), workDir(c), host.RootDir(c.Dir), c.Bin, drive} {
+	for _, d := range []string{host.RootDir(c.Dir), c.Bin, drive} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := directories(t.Context(), c, "p"); err != nil {
+		t.Fatal(err)
 	}
 	secret := filepath.Join(dir, "secret")
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
@@ -113,5 +112,113 @@ func TestJail(t *testing.T) {
 	after, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || strings.Contains(string(after), dir) {
 		t.Errorf("mounts show on the machine: %v", err)
+	}
+}
+
+// TestDirectories: a host of an earlier version, which had everything on the machine's disk, keeps
+// it, claims included.
+func TestDirectories(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	c := testConfig(t.TempDir())
+	state := filepath.Join("drive_c", "ProgramData", "mullion")
+	old := filepath.Join(c.Dir, "prefix")
+	files := map[string]string{ // by the name in the old place, with the one in the new
+		filepath.Join(old, "template"):              onOwnDisk(c, "prefix", "template"),
+		filepath.Join(old, "upper", "drive_c", "x"): filepath.Join(upperDir(c), "drive_c", "x"),
+		filepath.Join(c.Dir, "cri", "images", "i"):  onOwnDisk(c, "cri", "images", "i"),
+		filepath.Join(old, "upper", state, "volumes", "pvc-1", "important"): filepath.Join(upperDir(c), state,
+			"volumes",
+			"pvc-1", "important"),
+	}
+	for name := range files {
+		err := os.MkdirAll(filepath.Dir(name), 0o700)
+		if err == nil {
+			err = os.WriteFile(name, []byte("p"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := directories(t.Context(), c, "p"); err != nil {
+			t.Fatal(err)
+		}
+		for from, to := range files {
+			if content, err := os.ReadFile(to); err != nil || string(content) != "p" {
+				t.Errorf("%s: %q, %v", to, content, err)
+			}
+			if _, err := os.Lstat(from); !os.IsNotExist(err) {
+				t.Errorf("%s is still there: %v", from, err)
+			}
+		}
+	}
+}
+
+// TestNewTemplate: another version of Wine or of mullion installs the host again, but keeps the volumes, also if that
+// is interrupted.
+func TestNewTemplate(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	c := testConfig(t.TempDir())
+	if err := directories(t.Context(), c, "old"); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(upperDir(c), "drive_c", "ProgramData", "mullion")
+	var kept []string
+	for _, name := range storage.Dirs() {
+		kept = append(kept, filepath.Join(state, name, "pvc-1"))
+	}
+	program := filepath.Join(upperDir(c), "drive_c", "windows", "x")
+	for _, file := range append(kept, program) {
+		if err := os.MkdirAll(filepath.Dir(file), 0o751); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, file := range kept {
+			if content, err := os.ReadFile(file); err != nil || string(content) != "precious" {
+				t.Errorf("%s: %s: %q, %v", when, file, content, err)
+			}
+		}
+		for _, gone := range []string{program, onOwnDisk(c, "former-prefix")} {
+			if _, err := os.Lstat(gone); !os.IsNotExist(err) {
+				t.Errorf("%s: %s: %v", when, gone, err)
+			}
+		}
+		if info, err := os.Stat(state); err != nil || info.Mode().Perm() != 0o751 {
+			t.Errorf("%s: %v, %v", when, info, err)
+		}
+	}
+	if err := directories(t.Context(), c, "new"); err != nil {
+		t.Fatal(err)
+	}
+	check("another template")
+	// As after a crash between the two.
+	if err := os.Rename(onOwnDisk(c, "prefix"), onOwnDisk(c, "former-prefix")); err != nil {
+		t.Fatal(err)
+	}
+	if err := directories(t.Context(), c, "newer"); err != nil {
+		t.Fatal(err)
+	}
+	check("interrupted")
+}
+
+// TestForgetState: what the agent knew of another cluster goes, volumes stay.
+func TestForgetState(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range append(storage.Dirs(), "pki") {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := forgetState(dir); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(storage.Dirs()) {
+		t.Errorf("left %v, %v", entries, err)
 	}
 }

@@ -6,6 +6,7 @@ package winhost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
@@ -30,6 +33,17 @@ func wineSockets() []string {
 
 // wineReady connects to the wineserver as its clients do.
 func wineReady(ctx context.Context) error {
+	return onWineSocket(func(socket string) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+// onWineSocket calls try with each socket that may be wineserver's until it succeeds.
+func onWineSocket(try func(socket string) error) error {
 	err := errors.New("wineserver has no socket yet")
 	for _, pattern := range wineSockets() {
 		sockets, globErr := filepath.Glob(pattern)
@@ -38,29 +52,21 @@ func wineReady(ctx context.Context) error {
 		}
 		// One that a killed wineserver left refuses connections.
 		for _, s := range sockets {
-			var conn net.Conn
-			if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", s); err == nil {
-				return conn.Close()
+			if err = try(s); err == nil {
+				return nil
 			}
 		}
 	}
 	return err
 }
 
-// readyPoll is how often after looks. A restarted wineserver is there within
-// milliseconds.
-const readyPoll = 20 * time.Millisecond
-
-// after delays each call of run until ready succeeds. A Windows program that is
-// started without a wineserver would start its own, which init does not supervise.
-func after(ready func(context.Context) error, run func(context.Context) error) func(context.Context) error {
+// afterWine delays each call of run until the wineserver is there, which cannot notify us. A restarted one takes
+// milliseconds. A Windows program that is started without it would start its own, which init does not supervise.
+func afterWine(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for ready(ctx) != nil {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(readyPoll):
-			}
+		err := supervise.Await(ctx, nil, 20*time.Millisecond, func() error { return wineReady(ctx) })
+		if err != nil {
+			return err
 		}
 		return run(ctx)
 	}
@@ -81,14 +87,22 @@ func withoutClients(run func(context.Context) error, loaderDir string) func(cont
 // killClients kills every process of this PID namespace that runs a program of
 // the directory.
 func killClients(dir string) {
+	for _, pid := range clients(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL) // an error means that it has ended
+	}
+}
+
+// clients lists the processes of this PID namespace that run a program of the directory.
+func clients(dir string) []int {
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return // there is no /proc: nothing can be found
+		return nil // there is no /proc: no process can be found
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return
+		return nil
 	}
+	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == 1 {
@@ -98,7 +112,47 @@ func killClients(dir string) {
 		exe, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
 		ns, _ := os.Readlink(filepath.Join("/proc", e.Name(), "ns", "pid"))
 		if ns == own && strings.HasPrefix(exe, dir+"/") {
-			_ = unix.Kill(pid, unix.SIGKILL)
+			pids = append(pids, pid)
 		}
 	}
+	return pids
+}
+
+// stoppedLimit is how long a process may be stopped before its Wine counts as not answering. The agent has restarted
+// kubelet.exe and kube-proxy.exe by the time at which all of Wine is restarted because of them.
+const stoppedLimit = 30 * time.Second
+
+// wineHealth checks the wineserver and its clients.
+type wineHealth struct {
+	clients func() []int
+	state   func(pid int) byte // as in /proc/PID/stat
+	now     func() time.Time
+	stopped map[int]time.Time // since when
+}
+
+func newWineHealth(loaders string) *wineHealth {
+	return &wineHealth{clients: func() []int { return clients(loaders) }, state: host.ProcessState, now: time.Now}
+}
+
+// check returns nil if the wineserver greets and no Windows program is stopped (state T) for long. services.exe and
+// flanneld.exe, for example, have no endpoint for a check. It is not called concurrently.
+func (w *wineHealth) check(ctx context.Context) error {
+	stopped := map[int]time.Time{}
+	for _, pid := range w.clients() {
+		if w.state(pid) != 'T' {
+			continue
+		}
+		since, ok := w.stopped[pid]
+		if !ok {
+			since = w.now()
+		}
+		stopped[pid] = since
+	}
+	w.stopped = stopped
+	for pid, since := range stopped {
+		if w.now().Sub(since) >= stoppedLimit {
+			return fmt.Errorf("process %d of the host is stopped", pid)
+		}
+	}
+	return onWineSocket(func(socket string) error { return supervise.Answers("unix", socket, "")(ctx) })
 }

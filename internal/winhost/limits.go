@@ -16,7 +16,7 @@ const (
 	podDisk = 20 << 30
 	// podsShares is the weight of all pods of a host together. The host's own programs
 	// have the kernel's default, 1024: the kubelet and the container runtime must keep
-	// up with what pods do.
+	// up with the pods.
 	podsShares = 512
 )
 

@@ -43,7 +43,7 @@ func holdCache(ctx context.Context, cache string) (release func(), err error) {
 	return l.Unlock, nil
 }
 
-// recordUse writes down what the host uses.
+// recordUse records the cache directories in use by the host.
 func recordUse(hostDir string, names ...string) error {
 	return durable.WriteDocument(useFile(hostDir), cacheUse{names})
 }

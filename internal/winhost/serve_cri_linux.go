@@ -6,6 +6,7 @@ package winhost
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -27,13 +28,15 @@ import (
 
 // handlers are RuntimeClass handlers that mean process isolation beside
 // containerd's own name for it: the Windows guide prints a RuntimeClass with a
-// placeholder, which everybody has copied once.
+// placeholder, which many users have copied.
 func handlers() []string { return []string{"example-container-runtime-handler"} }
 
 // serveCRI runs the container runtime.
-func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Service, log *slog.Logger) error {
-	// The parent has made all of it, of programs that may have been replaced since: what
-	// the host was booted with stays until it is rebooted. The cache is read-only here.
+func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Service, out io.Writer,
+	log *slog.Logger) error {
+	// The parent has made all of it, of programs that may have been replaced since: the
+	// host keeps the programs of its boot until it is rebooted. The cache is read-only
+	// here.
 	rt, err := wine.NamedRuntime(cacheDir, b.Runtime, log)
 	if err != nil {
 		return err
@@ -80,11 +83,11 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Build:      build,
 		Handlers:   handlers(),
 		Version:    version.String(),
-		Hostname:   b.Config.Name(),
+		Hostname:   b.Config.Name,
 		HostProcesses: &hostprocess.Host{
 			Wine:     wineHost(b),
 			Drive:    onDisk(`C:\`),
-			Computer: b.Config.Name(),
+			Computer: b.Config.Name,
 			Views:    viewsDir,
 			Sockets:  socketsDir,
 			Shared:   []string{"/usr", "/etc"},
@@ -102,6 +105,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	_, _ = io.WriteString(out, "ready\n") // without the line, the supervisor in init looks some seconds later
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Serve(ctx, l) })
 	g.Go(func() error { return serveImages(ctx, loading, images) })

@@ -55,7 +55,7 @@ func (d *machineDialer) dialContext(ctx context.Context, network, address string
 	return nil, errors.Join(errs...)
 }
 
-// lookup resolves a name as the machine would, as far as its files say.
+// lookup resolves a name as the machine would, by its files.
 func (d *machineDialer) lookup(ctx context.Context, host string) ([]string, error) {
 	if net.ParseIP(host) != nil {
 		return []string{host}, nil
@@ -72,7 +72,7 @@ func (d *machineDialer) lookup(ctx context.Context, host string) ([]string, erro
 	}
 	var next atomic.Uint32
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		// The resolver asks again after a failure; then it is the next one's turn.
+		// The resolver retries after a failure; then it is the next one's turn.
 		server := servers[int(next.Add(1)-1)%len(servers)]
 		return d.dial(ctx, network, net.JoinHostPort(server, "53"))
 	}}

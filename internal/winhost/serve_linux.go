@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -31,14 +32,15 @@ import (
 // Files through which serve reaches init's descriptors. serve opens them itself,
 // so that it need not inherit the descriptors.
 const (
-	machineNetns = "/proc/1/fd/5" // the first of host.Spec.Descriptors
-	fabricNetns  = "/proc/1/fd/6"
+	machineNetns = "/proc/1/fd/7" // the first of host.Spec.Descriptors
+	fabricNetns  = "/proc/1/fd/8"
 )
 
 // Serve runs the host's own servers, the Host Networking Service and the
 // container runtime, until the context is cancelled. It may be killed and run
-// again at any time: containers and their network live on.
-func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
+// again at any time: containers and their network live on. It writes a line to out
+// when the servers listen, for host.Reporter.
+func Serve(ctx context.Context, bootFile string, out io.Writer, log *slog.Logger) error {
 	f, err := os.Open(bootFile)
 	if err != nil {
 		return fmt.Errorf("serve host: %w", err)
@@ -46,6 +48,10 @@ func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
 	defer f.Close()
 	var b boot
 	if err := host.ReadBoot(f, &b); err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	// The host may have been booted by an earlier version.
+	if err := b.Config.complete(); err != nil {
 		return fmt.Errorf("serve host: %w", err)
 	}
 	build, err := winver.Parse(b.Config.Build)
@@ -87,7 +93,7 @@ func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
 	g.Go(func() error {
 		return wrapf("serve HNS", (&wire.Server{API: service, Log: log}).Serve(ctx, hnsListener))
 	})
-	g.Go(func() error { return wrapf("serve CRI", serveCRI(ctx, b, build, service, log)) })
+	g.Go(func() error { return wrapf("serve CRI", serveCRI(ctx, b, build, service, out, log)) })
 	return g.Wait()
 }
 
@@ -130,21 +136,17 @@ func openRoutes(ctx context.Context, b boot, plane *apply.Plane, joint *tcpip.Jo
 	})
 }
 
-// openHNS brings the host's network to where its store says it is.
+// openHNS restores the host's network from HNS's store.
 func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPlane,
 	log *slog.Logger) (*emul.Service, error) {
 	announce := func(ctx context.Context, prefixes []netip.Prefix) {
 		router := fabric.OpenRouter(fabricNetns)
-		if b.Config.Agent.Network.Mode == agent.HostGateway {
-			// The network between the nodes knows nothing of pods. Each node has routes to the others, made by
+		if b.Config.Network == agent.HostGateway {
+			// The network between the nodes has no routes to pods. Each node has routes to the others, made by
 			// flanneld; so has the machine, on which a control plane's node would run flanneld, too.
 			router = fabric.OpenRouter(machineNetns)
 		}
-		err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes)
-		if second := b.Config.Second.Address; second.IsValid() {
-			err = errors.Join(err, router.SetPrefixes(ctx, second.Addr(), prefixes))
-		}
-		if err != nil {
+		if err := b.Config.Announce(ctx, router, prefixes); err != nil {
 			log.Error("pod ranges not announced to the fabric", logkey.Error, err)
 		}
 	}

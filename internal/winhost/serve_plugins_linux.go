@@ -60,8 +60,8 @@ func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string,
 	return out.Bytes(), errs.Bytes(), err
 }
 
-// endOrphans waits until a process group is empty, and kills what is left of it in
-// the end. Wine's services are in sessions of their own.
+// endOrphans waits until a process group is empty, and kills the remainder in the
+// end. Wine's services are in their own sessions.
 func endOrphans(group int, grace time.Duration) {
 	for end := time.Now().Add(grace); time.Now().Before(end); time.Sleep(grace / 500) {
 		if unix.Kill(-group, 0) != nil {

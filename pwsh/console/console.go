@@ -51,8 +51,8 @@ type option struct {
 	value       bool
 }
 
-// options are those of both programs. Those that change nothing here are
-// accepted, as scripts and manifests pass them.
+// options are the options of both programs. Options without an effect here are
+// accepted because scripts and manifests pass them.
 var options = []option{
 	{"command", "c", true}, {"file", "f", true}, {"encodedcommand", "e", true}, {"noprofile", "nop", false},
 	{"noninteractive", "noni", false}, {"nologo", "nol", false}, {"noexit", "noe", false},
@@ -68,15 +68,15 @@ var options = []option{
 var aliases = map[string]string{"ec": "encodedcommand", "enc": "encodedcommand", "ep": "executionpolicy",
 	"wd": "workingdirectory", "exec": "executionpolicy"}
 
-// UsageError is a command line that makes no sense. Its exit code is 64 in
+// UsageError is an invalid command line. Its exit code is 64 in
 // PowerShell 7 and -196608 (0xFFFD0000) in 5.1.
 type UsageError struct{ Msg string }
 
 func (e *UsageError) Error() string { return e.Msg }
 
 // ParseArgs reads a command line without the program's name. name decides the
-// edition and what a first plain argument is: a command for powershell.exe, a
-// file for pwsh.exe.
+// edition and the meaning of a first plain argument: a command for powershell.exe,
+// a file for pwsh.exe.
 func ParseArgs(name string, args []string) (*Options, error) {
 	o := &Options{}
 	base := strings.TrimSuffix(strings.ToLower(interp.LeafPath(name)), ".exe")
@@ -105,7 +105,7 @@ func ParseArgs(name string, args []string) (*Options, error) {
 						"the spelling of the name, or if a path was included, verify that the path is correct and "+
 						"try again.", a)}
 			}
-			o.positional(args[i:]) // 5.1 takes it as the command
+			o.positional(args[i:]) // 5.1 treats it as the command
 			return o, nil
 		}
 		val := ""
@@ -150,7 +150,7 @@ func (o *Options) setCommand(rest []string) {
 	o.Command, o.HasCommand = strings.Join(rest, " "), true
 }
 
-// set applies an option; done says that the rest of the line belongs to it.
+// set applies an option; done is true if the rest of the line belongs to it.
 func (o *Options) set(name, val string, args []string, i int) (done bool, err error) {
 	switch name {
 	case "command":
@@ -202,11 +202,11 @@ const (
 )
 
 // Main runs a command line and returns the exit code. dir is the current
-// directory. What comes on interrupts (Ctrl+C) ends the command that runs: at a
+// directory. A signal on interrupts (Ctrl+C) ends the running command: at a
 // prompt the session goes on.
 func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h host.Handlers, windows,
 	terminal bool, dir string) int {
-	// pwsh -v and -Version take no value.
+	// pwsh -v and -Version have no value.
 	o, err := ParseArgs(name, args)
 	var ue *UsageError
 	if errors.As(err, &ue) && strings.Contains(ue.Msg, "-version") {
@@ -312,8 +312,8 @@ func (c *session) run(ctx context.Context) (code int) {
 	return code
 }
 
-// runArgs runs what the command line names. prompt: the session goes on with a
-// prompt (-NoExit).
+// runArgs runs the command or file of the command line. prompt: the session goes
+// on with a prompt (-NoExit).
 func (c *session) runArgs(ctx context.Context) (code int, prompt bool) {
 	switch {
 	case c.o.FromStdin:
@@ -328,8 +328,8 @@ func (c *session) runArgs(ctx context.Context) (code int, prompt bool) {
 	return c.file(ctx)
 }
 
-// exit returns the program's exit code. -Command: that of exit, else 1 when the
-// last command failed.
+// exit returns the program's exit code. For -Command it is the argument of exit,
+// else 1 if the last command failed.
 func (c *session) exit(res interp.Result, err error) int {
 	switch {
 	case err != nil && !errors.Is(err, context.Canceled):
@@ -383,7 +383,7 @@ func exitUsageOr(o *Options) int {
 }
 
 // stdin is -Command -: each complete statement of the input is run as it is
-// read; the exit code is that of the last one.
+// read; the last statement determines the exit code.
 func (c *session) stdin(ctx context.Context) int {
 	last := exitOK
 	var text strings.Builder

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package host describes what a PowerShell session can reach: programs, files,
-// the network, the environment, the registry and the rest of the machine. A
-// session has no other way out. Package oshost implements it for the machine,
-// package hosttest with tables for tests.
+// Package host defines the interfaces through which a PowerShell session reaches
+// programs, files, the network, the environment, the registry and the rest of the
+// machine. A session has no other access. Package oshost implements them for the
+// machine, package hosttest with tables for tests.
 package host
 
 import (
@@ -44,8 +44,8 @@ type Handlers struct {
 
 // Console is a terminal at which lines are typed.
 type Console interface {
-	// ReadLine reads a line, with its end. At Tab, complete returns what is to stand in
-	// the place of the text to the left of the cursor; back: Shift was held.
+	// ReadLine reads a line, with its end. At Tab, complete returns the replacement of
+	// the text to the left of the cursor; back: Shift was held.
 	ReadLine(complete func(text string, back bool) string) (string, error)
 	// Clear empties the screen.
 	Clear() error
@@ -76,7 +76,7 @@ type AccessRule struct {
 // Security is a security descriptor.
 type Security struct {
 	Owner, Group Account
-	Protected    bool // inherits nothing
+	Protected    bool // inherits no entries
 	Rules        []AccessRule
 }
 
@@ -132,6 +132,7 @@ type Adapter struct {
 	Gateways    []netip.Addr
 	DNS         []netip.Addr
 	Suffix      string // of DNS
+	DHCP        bool
 }
 
 // IPInterface is one protocol of an adapter.
@@ -168,7 +169,7 @@ type Route struct {
 	Local bool
 }
 
-// Resolver asks for names.
+// Resolver looks up names.
 type Resolver interface {
 	LookupHost(ctx context.Context, name string) ([]netip.Addr, error)
 	LookupAddr(ctx context.Context, addr string) ([]string, error)
@@ -211,6 +212,7 @@ type Environment interface {
 type ProcessInfo struct {
 	ID, Parent int
 	Name, Path string
+	File       string // the name with its extension, as tasklist.exe shows it
 	Started    time.Time
 	CPU        time.Duration
 	WorkingSet int64 // bytes
@@ -224,15 +226,27 @@ type ServiceInfo struct {
 	StartType         string // Automatic, Manual, Disabled
 }
 
-// Identity is an account and its groups.
+// Identity is the content of a process's token: an account, its groups and
+// privileges.
 type Identity struct {
-	Name   string // "User Manager\ContainerUser"
-	SID    string
-	Groups []IdentityGroup
+	Name       string // "User Manager\ContainerUser"
+	SID        string
+	Groups     []IdentityGroup
+	Privileges []Privilege
 }
 
 // IdentityGroup is a group. The name is empty if it is unknown.
-type IdentityGroup struct{ SID, Name string }
+type IdentityGroup struct {
+	SID, Name  string
+	Type       string // "Alias", "Well-known group", "Label"; "" if unknown
+	Attributes uint32 // SE_GROUP_* of winnt.h
+}
+
+// Privilege is a right of a token, such as SeBackupPrivilege.
+type Privilege struct {
+	Name    string
+	Enabled bool
+}
 
 // System describes the machine and controls its processes and services.
 type System interface {

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// lineSize is the size of the buffer for one read, in UTF-16 units: that of
+// lineSize is the size of the buffer for one read, in UTF-16 units, as in
 // PowerShell's console host. Longer lines arrive in pieces.
 const lineSize = 8192
 
@@ -147,7 +147,7 @@ func (c console) write(text string) error {
 	return nil
 }
 
-// wide has the characters that take two cells of a console.
+// wide is the table of characters that occupy two cells of a console.
 var wide = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x2e80, Hi: 0xa4cf, Stride: 1}, {Lo: 0xac00, Hi: 0xd7a3, Stride: 1},
 	{Lo: 0xf900, Hi: 0xfaff, Stride: 1}, {Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, {Lo: 0xff00, Hi: 0xff60, Stride: 1},

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func (files) TempDir() string                              { return os.TempDir()
 func (files) Drives() []string                             { return drives() }
 
 // RemoveAll walks by itself: os.RemoveAll deletes through directory handles, by
-// a call that Wine 8 answers with "Invalid function". Links are not followed.
+// a call that fails with "Invalid function" on Wine 8. Links are not followed.
 func (f files) RemoveAll(name string) error {
 	fi, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +171,7 @@ func (network) Listen(ctx context.Context, network, address string) (net.Listene
 // resolver is the system's own if r is nil.
 type resolver struct{ r *net.Resolver }
 
-// Server asks one server, with Go's own client of DNS.
+// Server queries one server, with Go's own DNS client.
 func (network) Server(server string) host.Resolver {
 	return resolver{&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(server, "53"))
@@ -198,6 +199,18 @@ func (x resolver) LookupMX(ctx context.Context, name string) ([]*net.MX, error) 
 }
 func (x resolver) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
 	return x.r.LookupNS(ctx, name)
+}
+
+// addGateways adds the gateways of routes, where the adapters lack them: Wine's
+// list of adapters has those of IPv4 only.
+func addGateways(list []host.Adapter, routes []host.Route) {
+	for _, r := range routes {
+		i := slices.IndexFunc(list, func(a host.Adapter) bool { return a.Index == r.Interface })
+		if i >= 0 && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() &&
+			!slices.Contains(list[i].Gateways, r.NextHop) {
+			list[i].Gateways = append(list[i].Gateways, r.NextHop)
+		}
+	}
 }
 
 // defaultSpeed is the speed that a virtual adapter of Hyper-V reports, in bits per second.

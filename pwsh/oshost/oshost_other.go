@@ -33,7 +33,7 @@ func prepare(*exec.Cmd, host.Process) {}
 
 func drives() []string { return []string{"/"} }
 
-// newConsole returns nothing: terminals of other systems send Tab as a character.
+// newConsole returns nil: terminals of other systems send Tab as a character.
 func newConsole(io.Reader, io.Writer) host.Console { return nil }
 
 func newRegistry() host.Registry { return nil }
@@ -66,13 +66,9 @@ func (n network) Adapters(ctx context.Context) ([]host.Adapter, error) {
 		if !a.Loopback {
 			a.DNS = dns
 		}
-		for _, r := range routes {
-			if r.Interface == a.Index && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() {
-				a.Gateways = append(a.Gateways, r.NextHop)
-			}
-		}
 		out = append(out, a)
 	}
+	addGateways(out, routes)
 	return out, nil
 }
 
@@ -237,7 +233,7 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	return out, nil
 }
 
-// cutStat takes the name in parentheses out of /proc/pid/stat.
+// cutStat removes the name in parentheses from /proc/pid/stat.
 func cutStat(s string) (name, rest string, ok bool) {
 	i, j := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
 	if i < 0 || j < i {

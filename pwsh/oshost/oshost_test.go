@@ -307,3 +307,15 @@ func TestProcesses(t *testing.T) {
 		t.Error("the process ended by itself")
 	}
 }
+
+func TestAddGateways(t *testing.T) {
+	hop := netip.MustParseAddr("fd00::2")
+	list := []host.Adapter{{Index: 1}, {Index: 2, Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}}
+	route := host.Route{Interface: 2, Destination: netip.MustParsePrefix("::/0"), NextHop: hop}
+	addGateways(list, []host.Route{route, route,
+		{Interface: 1, Destination: netip.MustParsePrefix("fd01::/64"), NextHop: hop},
+		{Interface: 1, Destination: netip.MustParsePrefix("::/0"), NextHop: netip.IPv6Unspecified()}})
+	if len(list[0].Gateways) != 0 || len(list[1].Gateways) != 2 || list[1].Gateways[1] != hop {
+		t.Errorf("gateways %v and %v", list[0].Gateways, list[1].Gateways)
+	}
+}

@@ -24,7 +24,7 @@ import (
 )
 
 // prepare quotes the command line. cmd.exe takes its arguments as they are:
-// it does not know the quoting of the C runtime.
+// it doesn't support the quoting of the C runtime.
 // Source: https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments, read 2026-11.
 func prepare(cmd *exec.Cmd, p host.Process) {
 	base := strings.ToLower(filepath.Base(p.Path))
@@ -77,6 +77,9 @@ func (network) Adapters(context.Context) ([]host.Adapter, error) {
 	for a := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])); a != nil; a = a.Next {
 		out = append(out, adapter(a))
 	}
+	if routes, err := forwardTable(windows.AF_INET6); err == nil { // without IPv6 there is no table
+		addGateways(out, routes)
+	}
 	return out, nil
 }
 
@@ -90,12 +93,13 @@ func adapter(a *windows.IpAdapterAddresses) host.Adapter {
 		Loopback:    a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK,
 		BitsPerSec:  int64(a.TransmitLinkSpeed),
 		Suffix:      windows.UTF16PtrToString(a.DnsSuffix),
+		DHCP:        a.Flags&0x4 != 0, // IP_ADAPTER_DHCP_ENABLED, iptypes.h
 	}
 	if x.Index == 0 {
 		x.Index = int(a.Ipv6IfIndex)
 	}
 	if x.BitsPerSec <= 0 || x.BitsPerSec == int64(^uint64(0)>>1) {
-		x.BitsPerSec = defaultSpeed // Wine knows none
+		x.BitsPerSec = defaultSpeed // Wine doesn't report the speed
 	}
 	for i := range min(a.PhysicalAddressLength, uint32(len(a.PhysicalAddress))) {
 		if i > 0 {
@@ -136,6 +140,14 @@ func (s system) UserName() string {
 	return id.Name[strings.LastIndexByte(id.Name, '\\')+1:]
 }
 
+// sidTypes are SID_NAME_USE of winnt.h in whoami.exe's words.
+func sidTypes() map[uint32]string {
+	return map[uint32]string{
+		windows.SidTypeUser: "User", windows.SidTypeGroup: "Group", windows.SidTypeAlias: "Alias",
+		windows.SidTypeWellKnownGroup: "Well-known group", windows.SidTypeLabel: "Label",
+	}
+}
+
 // Identity reads the process's token.
 func (system) Identity() (host.Identity, error) {
 	token := windows.GetCurrentProcessToken()
@@ -143,25 +155,50 @@ func (system) Identity() (host.Identity, error) {
 	if err != nil {
 		return host.Identity{}, fmt.Errorf("read token: %w", err)
 	}
-	name := func(sid *windows.SID) string {
-		account, domain, _, err := sid.LookupAccount("")
+	name := func(sid *windows.SID) (name, kind string) {
+		account, domain, use, err := sid.LookupAccount("")
 		if err != nil || domain == "" {
-			return account
+			return account, sidTypes()[use]
 		}
-		return domain + `\` + account
+		return domain + `\` + account, sidTypes()[use]
 	}
-	id := host.Identity{Name: name(user.User.Sid), SID: user.User.Sid.String()}
+	id := host.Identity{SID: user.User.Sid.String()}
+	id.Name, _ = name(user.User.Sid)
 	groups, err := token.GetTokenGroups()
 	if err != nil {
 		return id, fmt.Errorf("read token: %w", err)
 	}
 	for _, g := range groups.AllGroups() {
-		id.Groups = append(id.Groups, host.IdentityGroup{SID: g.Sid.String(), Name: name(g.Sid)})
+		group := host.IdentityGroup{SID: g.Sid.String(), Attributes: g.Attributes}
+		group.Name, group.Type = name(g.Sid)
+		id.Groups = append(id.Groups, group)
 	}
-	return id, nil
+	id.Privileges, err = privileges(token)
+	return id, err
 }
 
-// ConsoleSize asks the console behind standard output.
+func privileges(token windows.Token) ([]host.Privilege, error) {
+	buf := make([]byte, 4096) // 36 privileges of 12 bytes
+	var n uint32
+	if err := windows.GetTokenInformation(token, windows.TokenPrivileges, &buf[0], uint32(len(buf)), &n); err != nil {
+		return nil, fmt.Errorf("read token: %w", err)
+	}
+	lookup := windows.NewLazySystemDLL("advapi32.dll").NewProc("LookupPrivilegeNameW")
+	var out []host.Privilege
+	for _, p := range (*windows.Tokenprivileges)(unsafe.Pointer(&buf[0])).AllPrivileges() {
+		name := make([]uint16, 256)
+		size := uint32(len(name))
+		ok, _, _ := lookup.Call(0, uintptr(unsafe.Pointer(&p.Luid)), uintptr(unsafe.Pointer(&name[0])),
+			uintptr(unsafe.Pointer(&size)))
+		if ok != 0 {
+			out = append(out, host.Privilege{Name: windows.UTF16ToString(name),
+				Enabled: p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0})
+		}
+	}
+	return out, nil
+}
+
+// ConsoleSize queries the console behind standard output.
 func (system) ConsoleSize() (width, height int, ok bool) {
 	var info windows.ConsoleScreenBufferInfo
 	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(os.Stdout.Fd()), &info); err != nil {
@@ -190,7 +227,7 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	defer windows.CloseHandle(snap) // nothing depends on it
+	defer windows.CloseHandle(snap) // best effort
 	var e windows.ProcessEntry32
 	e.Size = uint32(unsafe.Sizeof(e))
 	var out []host.ProcessInfo
@@ -200,6 +237,7 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 			ID:      int(e.ProcessID),
 			Parent:  int(e.ParentProcessID),
 			Name:    strings.TrimSuffix(name, ".exe"),
+			File:    name,
 			Threads: int(e.Threads),
 		}
 		details(&p)
@@ -208,13 +246,13 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	return out, nil
 }
 
-// details adds what needs the process to be opened; it may be denied.
+// details adds the fields that require an open handle of the process; access may be denied.
 func details(p *host.ProcessInfo) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(p.ID))
 	if err != nil {
 		return
 	}
-	defer windows.CloseHandle(h) // nothing depends on it
+	defer windows.CloseHandle(h) // best effort
 	buf := make([]uint16, windows.MAX_LONG_PATH)
 	n := uint32(len(buf))
 	if windows.QueryFullProcessImageName(h, 0, &buf[0], &n) == nil {
@@ -244,7 +282,7 @@ func (system) Kill(_ context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer windows.CloseHandle(h) // nothing depends on it
+	defer windows.CloseHandle(h) // best effort
 	return windows.TerminateProcess(h, 1)
 }
 
@@ -257,7 +295,7 @@ func (system) Services(context.Context) ([]host.ServiceInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.Disconnect() // nothing depends on it
+	defer m.Disconnect() // best effort
 	names, err := m.ListServices()
 	if err != nil {
 		return nil, err
@@ -277,7 +315,7 @@ func (system) Services(context.Context) ([]host.ServiceInfo, error) {
 			info.StartType = map[uint32]string{mgr.StartAutomatic: "Automatic", mgr.StartManual: "Manual",
 				mgr.StartDisabled: "Disabled"}[c.StartType]
 		}
-		_ = s.Close() // nothing depends on it
+		_ = s.Close() // best effort
 		out = append(out, info)
 	}
 	return out, nil
@@ -288,12 +326,12 @@ func (system) ControlService(ctx context.Context, name, verb string) error {
 	if err != nil {
 		return err
 	}
-	defer m.Disconnect() // nothing depends on it
+	defer m.Disconnect() // best effort
 	s, err := m.OpenService(name)
 	if err != nil {
 		return err
 	}
-	defer s.Close() // nothing depends on it
+	defer s.Close() // best effort
 	if verb != "start" {
 		if _, err := s.Control(svc.Stop); err != nil &&
 			!(verb == "restart" && errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE)) {

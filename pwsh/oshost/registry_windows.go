@@ -45,7 +45,7 @@ func (winRegistry) Exists(path string) bool {
 	if err != nil {
 		return false
 	}
-	_ = k.Close() // nothing depends on it
+	_ = k.Close() // best effort
 	return true
 }
 
@@ -54,7 +54,7 @@ func (winRegistry) Keys(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.Close() // nothing depends on it
+	defer k.Close() // best effort
 	return k.ReadSubKeyNames(-1)
 }
 
@@ -63,7 +63,7 @@ func (winRegistry) Values(path string) ([]host.RegValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.Close() // nothing depends on it
+	defer k.Close() // best effort
 	names, err := k.ReadValueNames(-1)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (winRegistry) SetValue(path string, v host.RegValue) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close() // nothing depends on it
+	defer k.Close() // best effort
 	switch x := v.Data.(type) {
 	case string:
 		if v.Kind == "ExpandString" {
@@ -160,6 +160,6 @@ func (winRegistry) DeleteValue(path, name string) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close() // nothing depends on it
+	defer k.Close() // best effort
 	return k.DeleteValue(name)
 }

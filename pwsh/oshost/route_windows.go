@@ -16,8 +16,8 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// callRow calls one of the IP Helper functions that change something; package
-// windows has only those that read.
+// callRow calls one of the IP Helper functions that change a table; package
+// windows has only the functions that read.
 // Source: https://learn.microsoft.com/windows/win32/api/netioapi/, read 2026-11.
 func callRow(name string, row unsafe.Pointer) error {
 	proc := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(name)
@@ -37,19 +37,35 @@ func callRow(name string, row unsafe.Pointer) error {
 	}
 }
 
-// Routes reads both tables.
+// Routes reads the table of each family: Wine's table of both has no IPv6.
 func (n network) Routes(ctx context.Context) ([]host.Route, error) {
+	out, err := forwardTable(windows.AF_INET)
+	if err != nil {
+		return nil, err
+	}
+	six, err := forwardTable(windows.AF_INET6)
+	if err != nil && !errors.Is(err, windows.ERROR_NOT_FOUND) && !errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
+		return nil, err // otherwise there is no IPv6
+	}
+	out = append(out, six...)
+	list, _ := n.Adapters(ctx) // absent names are left out
+	for i := range out {
+		for _, a := range list {
+			if a.Index == out[i].Interface {
+				out[i].Alias = a.Name
+			}
+		}
+	}
+	return out, nil
+}
+
+// forwardTable reads the table of a family, without the adapters' names.
+func forwardTable(family uint16) ([]host.Route, error) {
 	var table *windows.MibIpForwardTable2
-	if err := windows.GetIpForwardTable2(windows.AF_UNSPEC, &table); err != nil {
+	if err := windows.GetIpForwardTable2(family, &table); err != nil {
 		return nil, fmt.Errorf("read routes: %w", err)
 	}
 	defer windows.FreeMibTable(unsafe.Pointer(table))
-	alias := map[int]string{}
-	if list, err := n.Adapters(ctx); err == nil {
-		for _, a := range list {
-			alias[a.Index] = a.Name
-		}
-	}
 	var out []host.Route
 	for _, r := range table.Rows() {
 		destination, hop := address(&r.DestinationPrefix.Prefix), address(&r.NextHop)
@@ -58,7 +74,6 @@ func (n network) Routes(ctx context.Context) ([]host.Route, error) {
 		}
 		out = append(out, host.Route{
 			Interface:   int(r.InterfaceIndex),
-			Alias:       alias[int(r.InterfaceIndex)],
 			Destination: netip.PrefixFrom(destination, int(r.DestinationPrefix.PrefixLength)),
 			NextHop:     hop,
 			Metric:      int(r.Metric),
@@ -131,7 +146,7 @@ func family(ipv6 bool) uint16 {
 	return windows.AF_INET
 }
 
-// IPInterfaces asks for each protocol of each adapter; one that is off is left out.
+// IPInterfaces queries each protocol of each adapter and omits disabled ones.
 func (n network) IPInterfaces(ctx context.Context) ([]host.IPInterface, error) {
 	list, err := n.Adapters(ctx)
 	if err != nil {

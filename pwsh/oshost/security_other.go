@@ -7,5 +7,5 @@ package oshost
 
 import "github.com/mullion-k8s/mullion/pwsh/host"
 
-// newSecurity returns nothing: only Windows has security descriptors.
+// newSecurity returns nil: only Windows has security descriptors.
 func newSecurity() host.FileSecurity { return nil }

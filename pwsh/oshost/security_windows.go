@@ -119,7 +119,7 @@ func sddlRule(r host.AccessRule) string {
 	return fmt.Sprintf("(%s;%s;%#x;;;%s)", kind, flags, r.Rights, r.SID)
 }
 
-// FindAccount asks Windows.
+// FindAccount looks up the account in Windows.
 func (security) FindAccount(name string) (host.Account, error) {
 	if strings.HasPrefix(name, "S-1-") {
 		sid, err := windows.StringToSid(name)

@@ -80,7 +80,8 @@ func (c cluster) ready(component string) time.Time {
 			Since time.Time `json:"since"`
 		} `json:"components"`
 	}
-	content, err := os.ReadFile(c.run("status.json"))
+	content, err := exec.Command(testenv.Bin("mullion"), "status", "-o", "json", "--name", name, "--data-dir",
+		c.dir).Output()
 	if err == nil {
 		err = json.Unmarshal(content, &st)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,6 +61,29 @@ func (c cluster) settled(nodes ...string) memory {
 		}
 	}
 	return held
+}
+
+// programs returns the processes of win-1 whose command line has a part, without those that only start it.
+func (c cluster) programs(part string) (pids []int) {
+	c.b.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	there := namespace(c.initPID("win-1"))
+	for _, d := range dirs {
+		cmdline, err := os.ReadFile(filepath.Join(d, "cmdline"))
+		argv := strings.Split(string(cmdline), "\x00")
+		if err != nil || !slices.ContainsFunc(argv[:min(3, len(argv))], func(s string) bool {
+			return strings.HasSuffix(s, part)
+		}) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil && namespace(pid) == there {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // namespace returns the PID namespace that a process lives in.

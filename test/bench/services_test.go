@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -267,7 +264,7 @@ const proxyProgram = `\kube-proxy.exe`
 // while Services are made and the others' endpoints get another port, so that none answers by what it has left.
 func (m *manyServices) start(n int) {
 	m.b.Helper()
-	before := m.programs("win-1", proxyProgram)
+	before := m.programs(proxyProgram)
 	if len(before) != 1 {
 		m.b.Fatalf("processes %v of kube-proxy.exe, want one", before)
 	}
@@ -286,7 +283,7 @@ func (m *manyServices) start(n int) {
 		m.b.Fatal(err)
 	}
 	m.until("kube-proxy.exe starts again", func() bool {
-		now := m.programs("win-1", proxyProgram)
+		now := m.programs(proxyProgram)
 		return len(now) == 1 && now[0] != before[0]
 	})
 	began := time.Now()
@@ -300,29 +297,6 @@ func (m *manyServices) update(slice *discoveryv1.EndpointSlice) (*discoveryv1.En
 	return m.client.DiscoveryV1().EndpointSlices(slice.Namespace).Update(m.b.Context(), slice, metav1.UpdateOptions{})
 }
 
-// programs returns the processes of a node whose command line has a part, without those that only start it.
-func (m *manyServices) programs(node, part string) (pids []int) {
-	m.b.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		m.b.Fatal(err)
-	}
-	there := namespace(m.initPID(node))
-	for _, d := range dirs {
-		cmdline, err := os.ReadFile(filepath.Join(d, "cmdline"))
-		argv := strings.Split(string(cmdline), "\x00")
-		if err != nil || !slices.ContainsFunc(argv[:min(3, len(argv))], func(s string) bool {
-			return strings.HasSuffix(s, part)
-		}) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil && namespace(pid) == there {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // idlePass measures the processor time that kube-proxy.exe takes for a pass in which nothing has changed, one every
 // 30 s, and beside it that of HNS and of Wine in the same time, which serve other programs of the host, too.
 func (m *manyServices) idlePass() {
@@ -330,7 +304,7 @@ func (m *manyServices) idlePass() {
 	const passes = 2
 	used := func(parts ...string) (sum float64) {
 		for _, part := range parts {
-			for _, pid := range m.programs("win-1", part) {
+			for _, pid := range m.programs(part) {
 				sum += testenv.ProcessorTime(m.b, pid)
 			}
 		}

@@ -39,7 +39,7 @@ spec:
 // it back, and damages it.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ownCluster(t)
 	const cluster = "e2e-backup"
 	file := filepath.Join(t.TempDir(), "backup.tar")
 	try := func(stdin string, args ...string) (string, error) {

@@ -21,7 +21,7 @@ import (
 // neither root nor the programs of a cluster.)
 func TestBrokenCluster(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Built, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft)
+	ownCluster(t)
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "clusters", "broken")
 	if err := os.MkdirAll(broken, 0o700); err != nil {
@@ -52,16 +52,15 @@ func TestBrokenCluster(t *testing.T) {
 // TestBusyPort: a port that is taken is named.
 func TestBusyPort(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Built, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft)
-	dir := t.TempDir()
+	dir := ownCluster(t)
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(testenv.Bin("mullion"), args...)
 		cmd.Env = append(os.Environ(), "MULLION_DATA="+dir)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	// The 31st cluster's port. It may be busy already.
-	l, err := net.Listen("tcp", "127.0.0.1:6473")
+	// The port of the cluster with this index. It may be busy already.
+	l, err := net.Listen("tcp", "127.0.0.1:6478")
 	if err == nil {
 		defer l.Close()
 	} else if !errors.Is(err, syscall.EADDRINUSE) {
@@ -70,12 +69,12 @@ func TestBusyPort(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "clusters", "busy"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	config := `{"apiVersion":"mullion/v1alpha1","name":"busy","index":30,"windows":["2019"]}`
+	config := `{"apiVersion":"mullion/v1alpha1","name":"busy","index":35,"windows":["2019"]}`
 	if err := os.WriteFile(filepath.Join(dir, "clusters", "busy", "cluster.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := run("up", "--name", "busy", "--wait", "15s", "--kubeconfig", "none")
-	if err == nil || !strings.Contains(out, "listen on 127.0.0.1:6473: another program uses this port") {
+	if err == nil || !strings.Contains(out, "listen on 127.0.0.1:6478: another program uses this port") {
 		t.Errorf("up with a busy port: %v: %s; want the reason", err, out)
 	}
 	if out, err := run("down", "--name", "busy", "--purge"); err != nil {

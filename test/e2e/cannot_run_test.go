@@ -83,7 +83,7 @@ func write(t *testing.T, dir, name, text string) {
 // directory.
 func (c *shared) errors(t *testing.T, dir string) (map[string][]string, error) {
 	t.Helper()
-	config := filepath.Join(c.dir, "clusters", name, "admin.kubeconfig")
+	config := filepath.Join(c.dir, "clusters", c.name, "admin.kubeconfig")
 	text, err := c.try(t.Context(), "", "lint", "--cluster", "--kubeconfig", config, "--severity", "error",
 		"-o", "json", dir)
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {

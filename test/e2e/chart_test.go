@@ -23,7 +23,7 @@ func TestChart(t *testing.T) {
 	helm := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), testenv.Bin("peers", "helm"), append(args, "--namespace", ns,
-			"--kubeconfig", filepath.Join(c.dir, "clusters", name, "admin.kubeconfig"))...)
+			"--kubeconfig", filepath.Join(c.dir, "clusters", c.name, "admin.kubeconfig"))...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,17 +94,27 @@ func testProtection(t *testing.T, v volumes) {
 }
 
 // testEndOfClaims deletes the pod, with which its claims end, too: the PersistentVolume goes with
-// reclaimPolicy Delete and stays, with the data, with Retain, so that another claim can have it.
+// reclaimPolicy Delete, and its node gets a mark. With Retain it stays, with the data, so that another claim can have
+// it; and the data stays without it, so that another PersistentVolume can.
 func testEndOfClaims(t *testing.T, v volumes) {
 	deleted, kept, own := v.volumeOf(t, "claim"), v.volumeOf(t, "kept"), v.volumeOf(t, "all-own")
+	renamed := v.ns + "-restored"
 	t.Cleanup(func() {
-		if _, err := v.kubectlErr(context.Background(), "delete", "pv", kept, "--wait=false"); err != nil {
+		_, err := v.kubectlErr(context.Background(), "delete", "pv", kept, renamed, "--wait=false",
+			"--ignore-not-found")
+		if err != nil {
 			t.Error(err)
 		}
 	})
 	v.kubectl(t, "delete", "pod", "-n", v.ns, "all", "--timeout=180s")
 	v.kubectl(t, "wait", "-n", v.ns, "--for=delete", "pvc/claim", "pvc/kept", "pvc/all-own", "--timeout=180s")
 	v.kubectl(t, "wait", "--for=delete", "pv/"+deleted, "pv/"+own, "--timeout=180s")
+	marks := v.kubectl(t, "get", "node", "win-1", "-o", "jsonpath={.metadata.annotations}")
+	for volume, want := range map[string]bool{deleted: true, own: true, kept: false} {
+		if strings.Contains(marks, "deleted.local.mullion.dev/"+volume) != want {
+			t.Errorf("the mark of %s is in %s; want it: %v", volume, marks, want)
+		}
+	}
 	v.becomes(t, "default", "pv/"+kept, "{.status.phase}", "Released")
 	if got, err := os.ReadFile(v.onHost("ProgramData", "mullion", "volumes", kept, "user.txt")); err != nil ||
 		string(got) != "written" {
@@ -111,22 +122,50 @@ func testEndOfClaims(t *testing.T, v volumes) {
 	}
 
 	v.kubectl(t, "patch", "pv", kept, "--type=json", "-p", `[{"op":"remove","path":"/spec/claimRef"}]`)
+	v.again(t, "again", kept)
+	v.kubectl(t, "delete", "pvc", "-n", v.ns, "again", "--timeout=180s")
+	old := v.kubectl(t, "get", "pv", kept, "-o", "json")
+	v.kubectl(t, "delete", "pv", kept, "--timeout=180s")
+	v.apply(t, v.ns, rename(t, old, renamed))
+	v.again(t, "restored", renamed)
+}
+
+// again reads the file of a volume through another claim, in another pod.
+func (v volumes) again(t *testing.T, claim, volume string) {
+	t.Helper()
 	v.apply(t, v.ns, `apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: again}
-spec: {accessModes: [ReadWriteOncePod], storageClassName: `+v.ns+`-retain, volumeName: `+kept+`,
-  resources: {requests: {storage: 1Gi}}}
+metadata: {name: `+claim+`}
+spec: {accessModes: [ReadWriteOncePod], storageClassName: `+v.ns+`-retain, volumeName: `+volume+`,
+  resources: {requests: {storage: 100Mi}}}
 `)
-	v.pod(t, v.ns, "again", `os: {name: windows}
+	v.pod(t, v.ns, claim, `os: {name: windows}
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [wait], volumeMounts: [
     {name: v, mountPath: 'C:\v'}]}]
-  volumes: [{name: v, persistentVolumeClaim: {claimName: again}}]`)
-	v.ready(t, v.ns, "again")
-	if got := v.exec(t, v.ns, "again", "cmd", "/c", `type C:\v\user.txt`); got != "written" {
-		t.Errorf("another claim has %s", got)
+  volumes: [{name: v, persistentVolumeClaim: {claimName: `+claim+`}}]`)
+	v.ready(t, v.ns, claim)
+	if got := v.exec(t, v.ns, claim, "cmd", "/c", `type C:\v\user.txt`); got != "written" {
+		t.Errorf("claim %s has %s", claim, got)
 	}
-	v.kubectl(t, "delete", "pod", "-n", v.ns, "again", "--timeout=180s")
+	v.kubectl(t, "delete", "pod", "-n", v.ns, claim, "--timeout=180s")
+}
+
+// rename returns the manifest of a PersistentVolume with the same data and another name.
+func rename(t *testing.T, manifest, name string) string {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(manifest), &o); err != nil {
+		t.Fatal(err)
+	}
+	o["metadata"] = map[string]string{"name": name}
+	delete(o["spec"].(map[string]any), "claimRef")
+	delete(o, "status")
+	out, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // forget removes what the namespace does not take with it.
@@ -180,11 +219,19 @@ spec:
 		{`persistentVolumeClaim: {claimName: block}`, devices, "WIN211", true},
 	} {
 		manifest := pod("refused", tc.volume, tc.more)
-		out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir,
+		out, err := c.try(t.Context(), manifest, "kubectl", "--name", c.name, "--data-dir", c.dir,
 			"apply", "-n", ns, "--dry-run=server", "-f", "-")
 		if !strings.Contains(out, tc.want) || (err == nil) != tc.accepted {
 			t.Errorf("%s: %v: %s; want %s", tc.volume, err, out, tc.want)
 		}
+	}
+	out, err := c.try(t.Context(), `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: `+ns+`}
+provisioner: local.mullion.dev
+`, "kubectl", "--name", c.name, "--data-dir", c.dir, "apply", "--dry-run=server", "-f", "-")
+	if !strings.Contains(out, "WIN241") || err != nil {
+		t.Errorf("a class that binds at once: %v: %s; want a warning", err, out)
 	}
 	claim := func(name, fields string) string {
 		return `apiVersion: v1
@@ -211,7 +258,7 @@ func TestStorageOnLinux(t *testing.T) {
 	manifest := `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Mi}}}
 ---
 apiVersion: v1
 kind: Pod
@@ -234,7 +281,8 @@ spec:
 	}
 	volume := c.kubectl(t, "get", "pvc", "-n", ns, "data", "-o", "jsonpath={.spec.volumeName}")
 	var st syscall.Stat_t
-	file := filepath.Join(c.dir, "clusters", name, "nodes", "linux-1", "lib", "mullion", "volumes", volume, "diary")
+	file := filepath.Join(hostRoot(filepath.Join(c.dir, "clusters", c.name, "run", "linux-1.json")),
+		"var", "lib", "mullion", "volumes", volume, "diary")
 	if err := syscall.Stat(file, &st); err != nil || st.Uid != 1000 || st.Gid != 2000 {
 		t.Errorf("the file is of %d:%d, want 1000:2000, %v", st.Uid, st.Gid, err)
 	}

@@ -2,74 +2,70 @@
 // Copyright The mullion Authors.
 
 // Package e2e tests mullion as its users have it: the built executables, a
-// whole cluster, the commands of the README. One cluster serves most tests of
-// the package, because starting it is the most expensive step; tests keep
-// apart by Kubernetes namespaces. hack/test runs those that start clusters of their
-// own beside the others.
+// whole cluster, the commands of the README. A test declares in its first statement,
+// or in the second one after t.Parallel, which cluster it needs:
 //
-// Most tests wait most of the time, so those that change only their own namespace, or a
-// cluster of their own, are parallel. A test that changes the nodes, stops a program on
-// which all depend, or takes all that a host has, is not. hack/test runs most of these on
-// a cluster for themselves.
+//   - up: a cluster that it shares with other tests, because starting one is the most
+//     expensive step; tests keep apart by Kubernetes namespaces. Most tests wait most of
+//     the time, so those that change only their own namespace are parallel.
+//   - alone: a cluster that no other test uses at the same time, for a test that stops
+//     programs, fills a host, or adds and removes one.
+//   - ownCluster: it starts clusters of its own.
+//
+// hack/test runs these groups beside each other. tools/testgroups reads the declarations.
 package e2e
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// under describes the cluster that the package tests. hack/test runs the tests that stop programs on a cluster of
-// their own, beside the others.
-var under = layout(os.Getenv("MULLION_E2E_CLUSTER"))
-
-// name of the cluster under test.
-var name = under.name
-
-// cluster describes a cluster of this package. Its addresses are its own, because clusters of different data
-// directories do not know of each other.
-type cluster struct {
-	name    string // unlike anything a user would have
-	index   int
-	windows []string
-}
-
-func layout(kind string) cluster {
-	if kind == "faults" {
-		// Those of 2022 and 2025 are for TestNetworkPolicy and TestControllers.
-		return cluster{"e2e-faults", 32, []string{"2019", "2019", "2022", "2025"}}
-	}
-	// Two hosts of the guide's build, so that packets cross nodes, and one of each other build that a manifest of
-	// the guides demands; those of 2022 and 2025 for placement.
-	return cluster{"e2e-test", 31, []string{"2019", "2019", "2016", "1709", "1803", "2022", "2025"}}
-}
-
-// memory of each host: more than its share of a small machine, because tests fill one
-// host at a time.
-const memory = "4Gi"
-
-// shared is the package's cluster; see up.
+// shared is a cluster that several tests use; see up and alone. Its addresses are its own,
+// because clusters of different data directories do not know of each other.
 type shared struct {
+	name  string // unlike anything a user would have
+	index int
+	// windows lists the builds of the hosts. The first two, on which most tests run, have the build of the
+	// guide, so that packets cross nodes.
+	windows []string
+
 	once sync.Once
 	dir  string // dataDir
 	err  error
 	// kube is nil before the cluster has started.
 	kube *kubectl
+
+	mu sync.Mutex // of addMissing
+	// Each image is loaded once.
+	winprog, linuxprog sync.Once
 }
 
-// suite is set by TestMain, which is the only writer.
-var suite = &shared{}
+// The clusters of the groups.
+var (
+	// The hosts of 2016 and 1709 are for the manifests of the guides, and that of 2022 for placement and Services.
+	together = &shared{name: "e2e-test", index: 31, windows: []string{"2019", "2019", "2016", "1709", "2022"}}
+	// Those of 2022 and 2025 are for TestNetworkPolicy and TestControllers.
+	disturbed = &shared{name: "e2e-faults", index: 32, windows: []string{"2019", "2019", "2022", "2025"}}
+)
+
+// memory of each host: more than its share of a small machine, because tests fill one
+// host at a time.
+const memory = "4Gi"
 
 // data is the directory of all clusters, so that Windows is made once for all. The removal of
 // the last cluster would remove that too; cache is a lock that keeps it, as a host does
@@ -81,21 +77,45 @@ var data struct {
 	err   error
 }
 
-// kept names the data directory of a cluster that was there before, and stays, and is
-// called as the tests expect: for trying out a test on it. It may have fewer hosts than
-// the tests need.
-func kept() string { return os.Getenv("MULLION_E2E_DIR") }
-
 func TestMain(m *testing.M) {
 	panicOnFatal()
 	code := m.Run()
-	if kept() == "" {
-		if err := suite.remove(); err != nil {
-			fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
-			code = max(code, 1)
-		}
+	if err := removeAll(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: stop the clusters:", err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// declare fails a test that runs in another group than the one that it declares. MULLION_E2E_GROUP names the group of
+// this process; without it, tests of all groups run.
+func declare(t *testing.T, group string) {
+	t.Helper()
+	if runs := os.Getenv("MULLION_E2E_GROUP"); runs != "" && runs != group {
+		t.Fatalf("the test declares the group %s and runs in the group %s: see hack/test", group, runs)
+	}
+}
+
+// up returns the cluster that tests share, started by the first of them. It has a Linux worker, two hosts of Windows
+// Server 2019, and a host of each of the other builds that the test needs.
+func up(t *testing.T, builds ...string) *shared {
+	t.Helper()
+	declare(t, "shared")
+	return together.use(t, builds)
+}
+
+// alone returns a cluster like the one of up. Its tests run one after the other, and may stop its programs, fill a
+// host, or add and remove hosts; they leave it as they found it.
+func alone(t *testing.T, builds ...string) *shared {
+	t.Helper()
+	declare(t, "alone")
+	return disturbed.use(t, builds)
+}
+
+// noCluster declares a test that needs none.
+func noCluster(t *testing.T) {
+	t.Helper()
+	declare(t, "shared")
 }
 
 // dataDir returns the directory of the clusters.
@@ -103,14 +123,13 @@ func dataDir(t *testing.T) string {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	data.once.Do(func() {
-		if data.dir = kept(); data.dir != "" {
-			return
-		}
-		if data.dir, data.err = os.MkdirTemp("", "mullion-e2e-"); data.err != nil {
-			return
+		if data.dir = kept(); data.dir == "" {
+			if data.dir, data.err = os.MkdirTemp("", "mullion-e2e-"); data.err != nil {
+				return
+			}
 		}
 		cache := filepath.Join(data.dir, "cache")
-		if data.err = os.Mkdir(cache, 0o700); data.err == nil {
+		if data.err = os.MkdirAll(cache, 0o700); data.err == nil {
 			data.cache, data.err = durable.WaitLock(context.Background(), filepath.Join(cache, ".lock"), durable.Shared)
 		}
 	})
@@ -120,33 +139,68 @@ func dataDir(t *testing.T) string {
 	return data.dir
 }
 
-// up returns the package's cluster, started by the first test that asks.
-func up(t *testing.T) *shared {
+// removeAll removes the clusters that were started, and the data directory, unless they are kept.
+func removeAll() error {
+	var errs []error
+	for _, c := range []*shared{together, disturbed} {
+		if c.dir != "" && kept() == "" {
+			errs = append(errs, c.down())
+		}
+	}
+	if data.cache != nil {
+		data.cache.Unlock()
+	}
+	if err := errors.Join(errs...); err != nil || kept() != "" {
+		return err
+	}
+	return os.RemoveAll(data.dir)
+}
+
+// use starts the cluster, unless it runs.
+func (c *shared) use(t *testing.T, builds []string) *shared {
 	t.Helper()
 	dir := dataDir(t)
-	suite.once.Do(func() {
-		suite.dir = dir
-		if suite.err = suite.start(); suite.err == nil {
-			suite.kube, suite.err = newKubectl(filepath.Join(dir, "clusters", name, "admin.kubeconfig"))
+	c.once.Do(func() {
+		c.dir = dir
+		if c.err = c.start(); c.err == nil {
+			c.kube, c.err = newKubectl(filepath.Join(dir, "clusters", c.name, "admin.kubeconfig"))
 		}
 	})
-	if suite.err != nil {
-		t.Fatalf("start the cluster: %v", suite.err)
+	if c.err != nil {
+		t.Fatalf("start the cluster: %v", c.err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			suite.dump(t)
+			c.dump(t)
 		}
 	})
-	return suite
+	c.provide(t, builds)
+	return c
 }
 
+// provide checks that the cluster has a host of each of the builds. A kept cluster gets those that it lacks.
+func (c *shared) provide(t *testing.T, builds []string) {
+	t.Helper()
+	if kept() != "" {
+		c.addMissing(t, builds)
+		return
+	}
+	for _, build := range builds {
+		if !slices.Contains(c.windows, build) {
+			t.Fatalf("cluster %s has no host of %s: add one in cluster_test.go", c.name, build)
+		}
+	}
+}
+
+// start starts the cluster, or finds that a kept one can serve.
 func (c *shared) start() error {
 	if kept() != "" {
-		return nil
+		if reused, err := c.reuse(); reused || err != nil {
+			return err
+		}
 	}
-	doc := map[string]any{"apiVersion": "mullion/v1alpha1", "name": name, "index": under.index,
-		"windows": under.windows, "linux": 1, "size": map[string]any{"memory": memory}}
+	doc := map[string]any{"apiVersion": "mullion/v1alpha1", "name": c.name, "index": c.index,
+		"windows": c.windows, "linux": 1, "size": map[string]any{"memory": memory}}
 	// What is not about one network holds in all of them: `make soak` chooses.
 	if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
 		doc["network"] = network
@@ -155,34 +209,24 @@ func (c *shared) start() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(c.dir, "clusters", name)
+	dir := filepath.Join(c.dir, "clusters", c.name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), content, 0o600); err != nil {
 		return err
 	}
-	args := []string{"up", "--name", name, "--data-dir", c.dir, "--kubeconfig", "none"}
+	args := []string{"up", "--name", c.name, "--data-dir", c.dir, "--kubeconfig", "none"}
 	out, err := exec.Command(testenv.Bin("mullion"), args...).CombinedOutput()
 	fmt.Fprintf(os.Stderr, "%s", out)
+	if err == nil && kept() != "" {
+		err = c.keep()
+	}
 	return err
 }
 
-// remove removes the cluster, if it was started, and the data directory.
-func (c *shared) remove() error {
-	if c.dir != "" {
-		if err := c.down(); err != nil {
-			return err
-		}
-	}
-	if data.cache != nil {
-		data.cache.Unlock()
-	}
-	return os.RemoveAll(data.dir)
-}
-
 func (c *shared) down() error {
-	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", name, "--data-dir", c.dir,
+	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", c.name, "--data-dir", c.dir,
 		"--purge").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -198,7 +242,7 @@ func (c *shared) dump(t *testing.T) {
 			c.showLines(t, f, isProblem)
 		}
 	}
-	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
+	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), c.name, c.dir)
 }
 
 // dumpNamespace prints what a person would look at first of a namespace.
@@ -207,15 +251,30 @@ func (c *shared) dumpNamespace(t *testing.T, ns string) {
 	c.show(t, "get", "pods", "-n", ns, "-o", "jsonpath={range .items[*]}{.metadata.name}: "+
 		`{.status.containerStatuses[*]['state', 'lastState']}{"\n"}{end}`)
 	c.show(t, "get", "events", "-n", ns, "--sort-by=.lastTimestamp")
-	for _, f := range c.nodeFiles("prefix/upper/drive_c/var/log/kubelet/kubelet.log") {
+	for _, f := range c.nodeFiles("prefix/drive_c/var/log/kubelet/kubelet.log") {
 		c.showLines(t, f, func(line string) bool { return strings.Contains(line, ns) && isProblem(line) })
 	}
 }
 
-// nodeFiles returns the files of all nodes that match a pattern.
-func (c *shared) nodeFiles(pattern string) []string {
-	files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", pattern)) // the patterns are valid
+// nodeFiles returns the files of all nodes that match a pattern, by their places in a host.
+func (c *shared) nodeFiles(pattern string) (files []string) {
+	status, _ := filepath.Glob(filepath.Join(c.dir, "clusters", c.name, "run", "*.json")) // the patterns are valid
+	for _, s := range status {
+		if root := hostRoot(s); root != "" {
+			found, _ := filepath.Glob(filepath.Join(root, pattern))
+			files = append(files, found...)
+		}
+	}
 	return files
+}
+
+// hostRoot is the root directory of a running host as the machine sees it, "" if there is none.
+func hostRoot(status string) string {
+	st, err := host.ReadStatus(status)
+	if err != nil || st.InitPID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("/proc/%d/root", st.InitPID)
 }
 
 // show prints what kubectl answers. It works after the end of the test.
@@ -277,7 +336,7 @@ func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error)
 		return c.kube.run(ctx, args...)
 	}
 	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"),
-		append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+		append([]string{"kubectl", "--name", c.name, "--data-dir", c.dir}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -289,7 +348,7 @@ func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error)
 // mullion runs another command of bin/mullion for this cluster.
 func (c *shared) mullion(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := c.try(t.Context(), "", append(args, "--name", name, "--data-dir", c.dir)...)
+	out, err := c.try(t.Context(), "", append(args, "--name", c.name, "--data-dir", c.dir)...)
 	if err != nil {
 		t.Fatalf("mullion %s: %v: %s", strings.Join(args, " "), err, out)
 	}
@@ -299,7 +358,7 @@ func (c *shared) mullion(t *testing.T, args ...string) string {
 // url returns where a Service answers. Standard error has what the command waits for.
 func (c *shared) url(t *testing.T, args ...string) string {
 	t.Helper()
-	argv := append([]string{"url", "--name", name, "--data-dir", c.dir}, args...)
+	argv := append([]string{"url", "--name", c.name, "--data-dir", c.dir}, args...)
 	out, err := exec.CommandContext(t.Context(), testenv.Bin("mullion"), argv...).Output()
 	if err != nil {
 		t.Fatalf("mullion url %s: %v", strings.Join(args, " "), err)
@@ -307,14 +366,22 @@ func (c *shared) url(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// namespace makes a Kubernetes namespace that is gone after the test.
+// namespace makes a Kubernetes namespace that is gone after the test. In a kept cluster, that of a test that failed
+// stays until its next run.
 func (c *shared) namespace(t *testing.T) string {
 	t.Helper()
 	ns := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(t.Name()))
+	if kept() != "" {
+		c.kubectl(t, "delete", "namespace", ns, "--ignore-not-found", "--timeout=3m")
+	}
 	c.kubectl(t, "create", "namespace", ns)
 	t.Cleanup(func() {
 		if t.Failed() {
 			c.dumpNamespace(t, ns)
+			if kept() != "" {
+				t.Logf("the namespace %s stays until the next run", ns)
+				return
+			}
 		}
 		if _, err := c.kubectlErr(context.Background(), "delete", "namespace", ns, "--wait=false"); err != nil {
 			t.Errorf("remove namespace: %v", err)
@@ -323,9 +390,12 @@ func (c *shared) namespace(t *testing.T) string {
 	return ns
 }
 
-// eventually asks until f returns nil, or fails the test with f's last error. It asks less and less
-// often, because a question is often a process, which takes processor time from what it waits for.
-// The limit is for an idle machine; many tests and their clusters may share this one.
+// eventually calls f until it returns nil, or fails the test with f's last error. It calls less and less
+// often, because a call is often a process, which takes processor time from what it waits for.
+//
+// The limit ends a test that hangs, and promises nothing: many tests and their clusters share the machine, so it is
+// three times as long as an idle machine needs. The times that users are promised are goals of `make bench`, such as
+// BenchmarkRecovery and BenchmarkPolicyChange in test/bench.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	const often, seldom, busy = 200 * time.Millisecond, time.Second, 3

@@ -87,7 +87,7 @@ func withNames(yaml string) string {
 // drain of one of its two nodes, then deletes that node and lets it join again. The
 // node is one that 'mullion node' adds and removes.
 func TestControllers(t *testing.T) {
-	c := up(t)
+	c := alone(t, "2022")
 	ns := c.namespace(t)
 	node := c.addNode(t, "2022")
 	c.apply(t, ns, withNames(controllersYAML))
@@ -157,7 +157,7 @@ func (c *shared) addNode(t *testing.T, build string, more ...string) string {
 		}
 	}
 	t.Cleanup(func() {
-		out, err := c.try(context.Background(), "", "node", "remove", added, "--purge", "--name", name,
+		out, err := c.try(context.Background(), "", "node", "remove", added, "--purge", "--name", c.name,
 			"--data-dir", c.dir)
 		if err != nil {
 			t.Errorf("remove %s: %v: %s", added, err, out)
@@ -231,7 +231,7 @@ func TestExec(t *testing.T) {
 	t.Parallel()
 	c := up(t)
 	run := func(stdin string, args ...string) (string, error) {
-		return c.try(t.Context(), stdin, append([]string{"exec", "--name", name, "--data-dir", c.dir}, args...)...)
+		return c.try(t.Context(), stdin, append([]string{"exec", "--name", c.name, "--data-dir", c.dir}, args...)...)
 	}
 	for _, tc := range []struct {
 		name, stdin, want, failure string

@@ -61,7 +61,7 @@ func cycle() string {
 // kube-proxy.exe are killed: a kubelet removes what another one left within a minute
 // (ContainerGCPeriod in Kubernetes v1.36.3 pkg/kubelet/kubelet.go), while the others come and go.
 func TestPodCycles(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.only(t, "10.0.17763")
 	times := testenv.Times(t, 100, 10_000) / cyclePods
 	var before holdings // those of hosts without pods
@@ -192,7 +192,7 @@ func (c *shared) holdings(t *testing.T) holdings {
 	for volume := range strings.FieldsSeq(c.kubectl(t, "get", "pv", "-o", "name")) {
 		add("volumes", volume)
 	}
-	statuses, err := filepath.Glob(filepath.Join(c.dir, "clusters", name, "run", "win-?.json"))
+	statuses, err := filepath.Glob(filepath.Join(c.dir, "clusters", c.name, "run", "win-?.json"))
 	if err != nil || len(statuses) == 0 {
 		t.Fatalf("no hosts: %v", err)
 	}
@@ -212,7 +212,10 @@ func (c *shared) holdings(t *testing.T) holdings {
 			t.Fatal(err)
 		}
 		for l := range strings.Lines(string(mounts)) {
-			add("mounts", node+" "+strings.Fields(l)[4])
+			// A volume stays mounted until the node looks for deleted ones.
+			if at := strings.Fields(l)[4]; !strings.Contains(at, "/mullion/volumes/") {
+				add("mounts", node+" "+at)
+			}
 		}
 		for pid, argv := range descendants(t, st.InitPID) {
 			add("processes", node+" "+argv)
@@ -222,12 +225,15 @@ func (c *shared) holdings(t *testing.T) holdings {
 				}
 			}
 		}
-		for _, path := range nodeFiles(filepath.Join(c.dir, "clusters", name, "nodes", node)) {
-			add("files", node+" "+path)
+		// A Windows host has no var/lib, and a Linux host no prefix.
+		for _, dir := range []string{"node", "prefix", "var/lib"} {
+			for _, path := range nodeFiles(fmt.Sprintf("/proc/%d/root/%s", st.InitPID, dir)) {
+				add("files", node+" "+path)
+			}
 		}
 	}
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.Contains(p+"/", "/mullion/"+name+"/") {
+		if err == nil && d.IsDir() && strings.Contains(p+"/", "/mullion/"+c.name+"/") {
 			add("cgroups", p)
 		}
 		return nil // one that is being removed is not there
@@ -296,7 +302,7 @@ func descendants(t *testing.T, root int) map[int]string {
 }
 
 // kubeletDir is the kubelet's directory in that of a host, and csiDirs are the parents in it of what a claim has.
-const kubeletDir = "prefix/upper/drive_c/var/lib/kubelet/plugins/"
+const kubeletDir = "drive_c/var/lib/kubelet/plugins/"
 
 var csiDirs = []string{"kubernetes.io", "kubernetes.io/csi", "kubernetes.io/csi/local.mullion.dev"}
 
@@ -314,11 +320,11 @@ func nodeFiles(dir string) []string {
 		}
 		rel := strings.TrimPrefix(path, dir+"/")
 		switch {
-		case d.IsDir() && strings.Contains(rel, "/ProgramData/mullion/volume"):
+		case d.IsDir() && (strings.Contains(rel, "/ProgramData/mullion/volume") || rel == "claims"):
 			return fs.SkipDir
 		case rel == "hns/snapshot.json", slices.Contains(csiDirs, strings.TrimPrefix(rel, kubeletDir)):
 			return nil // made once: of the journal when it is long, and for the first claim
-		case d.IsDir() && (rel == "logs" || rel == "root" || strings.HasPrefix(rel, "prefix/template")):
+		case d.IsDir() && (rel == "logs" || rel == "root"):
 			return fs.SkipDir
 		case strings.HasSuffix(rel, ".log"), strings.Contains(rel, ".tmp"), strings.HasSuffix(rel, ".reg"):
 			return nil // Wine writes the registry some time after it has changed

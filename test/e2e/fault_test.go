@@ -20,7 +20,7 @@ import (
 // serves, and waits until all is as before. What may end with its process and
 // what must live on is in the table.
 func TestKill(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	c.only(t, "10.0.17763")
 	c.kubectl(t, "apply", "-n", ns, "-f", guide("run-as-username-pod.yaml"))
@@ -47,7 +47,7 @@ func TestKill(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			victims := c.kill(t, tc.argv, node, tc.onNode)
 			eventually(t, 90*time.Second, "everything ready again", func() error {
-				if _, err := c.try(t.Context(), "", "status", "--name", name, "--data-dir", c.dir); err != nil {
+				if _, err := c.try(t.Context(), "", "status", "--name", c.name, "--data-dir", c.dir); err != nil {
 					return err
 				}
 				now := c.processes(t, tc.argv, node, tc.onNode)
@@ -93,7 +93,7 @@ func (c *shared) processes(t *testing.T, part, node string, onNode bool) []int {
 		PID     int `json:"pid"`
 	}
 	if onNode {
-		content, err := os.ReadFile(filepath.Join(c.dir, "clusters", name, "run", node+".json"))
+		content, err := os.ReadFile(filepath.Join(c.dir, "clusters", c.name, "run", node+".json"))
 		if err != nil || json.Unmarshal(content, &st) != nil {
 			return nil // the host is being restarted
 		}

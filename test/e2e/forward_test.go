@@ -18,7 +18,7 @@ import (
 func testPortForward(t *testing.T, c *shared, ns string, _, servers []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir,
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", c.name, "--data-dir", c.dir,
 		"port-forward", "-n", ns, "pod/"+servers[len(servers)-1], ":80")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -209,7 +209,7 @@ func TestGMSA(t *testing.T) {
 // specs to the runtime (test/e2e/windows/gmsa_kubelet.go). It inlines contents
 // without a name, which needs a namespace without the webhooks.
 func TestGMSAOfKubelet(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "label", "namespace", ns, "admission.mullion.dev/disabled=true")
 	inline := func(domain string) string {
@@ -262,7 +262,7 @@ func TestGMSAOfKubelet(t *testing.T) {
 // TestGMSABadInput checks that no container gets a credential spec that the user
 // preset, or one that is too large.
 func TestGMSABadInput(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	c.gmsaSetUp(t, ns)
 	c.gmsaAllow(t, ns)
@@ -274,7 +274,7 @@ func TestGMSABadInput(t *testing.T) {
 		manifest := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelector: {kubernetes.io/os: " +
 			"windows}, securityContext: {windowsOptions: {gmsaCredentialSpecName: " +
 			credspec + options + "}}, containers: [{name: c, image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}]}}"
-		return c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "create", "-n",
+		return c.try(t.Context(), manifest, "kubectl", "--name", c.name, "--data-dir", c.dir, "create", "-n",
 			ns, "-f", "-")
 	}
 	for what, tt := range map[string]struct{ contents, want string }{
@@ -326,7 +326,7 @@ func TestGMSABadInput(t *testing.T) {
 // with it keeps, even if the credential spec and the right have gone since
 // (KEP-689, "any pod update").
 func TestGMSARestart(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	c.gmsaSetUp(t, ns)
 	c.gmsaAllow(t, ns)
@@ -349,7 +349,7 @@ func TestGMSARestart(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			victims := c.kill(t, tc.argv, "win-1", true)
 			eventually(t, 90*time.Second, "the pod knows its domain again", func() error {
-				if _, err := c.try(t.Context(), "", "status", "--name", name, "--data-dir", c.dir); err != nil {
+				if _, err := c.try(t.Context(), "", "status", "--name", c.name, "--data-dir", c.dir); err != nil {
 					return err
 				}
 				if now := c.processes(t, tc.argv, "win-1", true); len(now) == 0 || slices.Equal(now, victims) {

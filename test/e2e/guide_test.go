@@ -31,7 +31,7 @@ type guideManifest struct {
 // for that end.
 func TestGuideManifests(t *testing.T) {
 	t.Parallel()
-	c := up(t)
+	c := up(t, "1709", "2016")
 	for _, m := range []guideManifest{
 		{files: "simple-pod.yaml", pods: "iis", build: "10.0.16299"},
 		{files: "iis-pod-beta-os.json", pods: "iis"},

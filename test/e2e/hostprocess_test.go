@@ -112,7 +112,7 @@ func TestHostProcessIsolation(t *testing.T) {
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
-	cluster := filepath.Join(c.dir, "clusters", name)
+	cluster := filepath.Join(c.dir, "clusters", c.name)
 	machineFile := filepath.Join(t.TempDir(), "secret.txt")
 	//nolint:gosec // readable to all, if it can be reached
 	if err := os.WriteFile(machineFile, []byte("of the machine"), 0o644); err != nil {

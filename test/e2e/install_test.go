@@ -17,7 +17,8 @@ import (
 // docs/user/storage.md says: pods of examples/statefulset.yaml get their volumes and run.
 func TestInstallStorage(t *testing.T) {
 	t.Parallel()
-	s := single{t: t, name: "installed", dataDir: dataDir(t)}
+	dir := ownCluster(t)
+	s := single{t: t, name: "installed", dataDir: dir}
 	s.removeAfter()
 	work := t.TempDir()
 	const image = "mullion/mullion:test"

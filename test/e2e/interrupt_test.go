@@ -17,7 +17,8 @@ import (
 // it finds.
 func TestInterruptedUp(t *testing.T) {
 	t.Parallel()
-	s := newSingle(t, "interrupted", dataDir(t), 20)
+	dir := ownCluster(t)
+	s := newSingle(t, "interrupted", dir, 20)
 	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second,
 		4 * time.Second} {
 		after := most/2 + rand.N(most/2)

@@ -33,7 +33,7 @@ func TestIsolation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cluster := filepath.Join(c.dir, "clusters", name)
+	cluster := filepath.Join(c.dir, "clusters", c.name)
 	var plan struct {
 		Addresses []string `json:"addresses"`
 		Port      int      `json:"port"`

@@ -104,7 +104,7 @@ func (f traces) none(t *testing.T, when string) {
 // of it is left on the machine.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ownCluster(t)
 	const second = "e2e-second"
 	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", dir) }
 	user := filepath.Join(t.TempDir(), "config") // the kubeconfig file of the user's

@@ -18,7 +18,7 @@ import (
 // same time on one host. Each is stopped by its own limit, and the host and
 // its neighbour stay as they are.
 func TestLimits(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
 	container := func(mode, more string) string {
@@ -121,12 +121,11 @@ func TestLogRotation(t *testing.T) {
   - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [flood, "`+strconv.Itoa(count)+`"]}`)
 	uid := c.get(t, ns, "flood", "{.metadata.uid}")
 	eventually(t, 2*time.Minute, "rotation", func() error {
-		files, err := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper",
-			"drive_c", "var", "log", "pods", "*"+uid, "main", "*"))
-		if err == nil && len(files) < 2 {
-			err = fmt.Errorf("log files %q, want rotated ones", files)
+		files := c.nodeFiles(filepath.Join("prefix", "drive_c", "var", "log", "pods", "*"+uid, "main", "*"))
+		if len(files) < 2 {
+			return fmt.Errorf("log files %q, want rotated ones", files)
 		}
-		return err
+		return nil
 	})
 	eventually(t, 3*time.Minute, "the last line", func() error {
 		out, err := c.kubectlErr(t.Context(), "logs", "-n", ns, "flood", "--tail=1")

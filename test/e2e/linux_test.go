@@ -32,12 +32,11 @@ import (
 // linuxprogImage holds testdata/linuxprog on the Linux worker.
 const linuxprogImage = "example.test/linuxprog:v1"
 
-// linuxprog is built, and loaded into the shared cluster, once for all tests.
+// linuxprog is built once for all tests.
 var linuxprog struct {
 	built   sync.Once
 	layer   []byte // with the program
 	archive []byte
-	once    sync.Once
 	err     error
 }
 
@@ -68,12 +67,12 @@ func linuxprogArchive(t *testing.T) []byte {
 	return linuxprog.archive
 }
 
-// withLinuxprog loads the program's image, once for all tests.
+// withLinuxprog loads the program's image, once for all tests of the cluster.
 func (c *shared) withLinuxprog(t *testing.T) {
 	t.Helper()
 	archive := linuxprogArchive(t)
-	linuxprog.once.Do(func() {
-		out, err := c.try(t.Context(), string(archive), "load", "-", "--name", name, "--data-dir", c.dir)
+	c.linuxprog.Do(func() {
+		out, err := c.try(t.Context(), string(archive), "load", "-", "--name", c.name, "--data-dir", c.dir)
 		if err != nil || !strings.Contains(out, linuxprogImage+" (linux/amd64, ") ||
 			!strings.HasSuffix(strings.TrimSpace(out), " on linux-1") {
 			linuxprog.err = fmt.Errorf("load printed %q: %w", out, cmp.Or(err, errors.New("not as expected")))
@@ -167,7 +166,7 @@ func TestMixed(t *testing.T) {
 	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
-	if out, err := c.try(t.Context(), "", "load", testenv.Bin("linux", "hello.tar"), "--name", name, "--data-dir",
+	if out, err := c.try(t.Context(), "", "load", testenv.Bin("linux", "hello.tar"), "--name", c.name, "--data-dir",
 		c.dir); err != nil {
 		t.Fatalf("load: %v: %s", err, out)
 	}
@@ -233,8 +232,8 @@ func TestLinuxPod(t *testing.T) {
 			t.Errorf("from a Windows pod, %s answers %q", a, out)
 		}
 	}
-	out, err := c.try(t.Context(), "one\ntwo\n", "kubectl", "--name", name, "--data-dir", c.dir, "exec", "-i", "-n", ns,
-		"client", "--", "/linuxprog", "cat")
+	out, err := c.try(t.Context(), "one\ntwo\n", "kubectl", "--name", c.name, "--data-dir", c.dir, "exec", "-i", "-n",
+		ns, "client", "--", "/linuxprog", "cat")
 	if err != nil || out != "one\ntwo\n" {
 		t.Errorf("exec -i: %q, %v", out, err)
 	}
@@ -250,7 +249,7 @@ func TestLinuxPod(t *testing.T) {
 // TestLinuxKill kills every kind of process of a worker with -9. Pods live on, but for the
 // whole host's end, after which they are started again.
 func TestLinuxKill(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withLinuxprog(t)
 	ns := c.namespace(t)
 	c.linuxServer(t, ns)
@@ -269,7 +268,7 @@ func TestLinuxKill(t *testing.T) {
 		t.Run(tc.argv, func(t *testing.T) {
 			victims := c.kill(t, tc.argv, "linux-1", true)
 			eventually(t, 90*time.Second, "everything ready again", func() error {
-				if _, err := c.try(t.Context(), "", "status", "--name", name, "--data-dir", c.dir); err != nil {
+				if _, err := c.try(t.Context(), "", "status", "--name", c.name, "--data-dir", c.dir); err != nil {
 					return err
 				}
 				if now := c.processes(t, tc.argv, "linux-1", true); len(now) == 0 || slices.Equal(now, victims) {
@@ -324,6 +323,10 @@ spec:
 		{"root", []string{"device", "/tmp/kmsg", "c", "1", "11"}, "operation not permitted"},
 		{"root", []string{"write", "/host/proc/sys/kernel/panic", "99"}, "read-only file system"},
 		{"root", []string{"write", "/host/proc/sys/kernel/core_pattern", "x"}, "read-only file system"},
+		{"root", []string{"write", "/proc/sys/kernel/core_pattern", "x"}, "read-only file system"},
+		{"root", []string{"write", "/proc/sys/vm/overcommit_memory", "1"}, "read-only file system"},
+		{"root", []string{"write", "/proc/irq/default_smp_affinity", "1"}, "read-only file system"},
+		{"root", []string{"write", "/sys/kernel/mm/transparent_hugepage/enabled", "never"}, "read-only file system"},
 		{"root", []string{"write", "/host/etc/shadow", "x"}, "no such file"},
 		{"root", []string{"write", "/host/usr/bin/true", "x"}, "read-only file system"},
 		{"root", []string{"write", "/host/opt/mullion/linux/pause.tar", "x"}, "read-only file system"},
@@ -332,6 +335,10 @@ spec:
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s, %v: %v, want %q", tc.pod, tc.command, err, tc.want)
 		}
+	}
+	// Those of the pod's own namespaces stay its own.
+	for _, name := range []string{"net/ipv4/ip_forward", "kernel/shm_rmid_forced"} {
+		c.exec(t, ns, "root", "/linuxprog", "write", "/proc/sys/"+name, "1")
 	}
 	var bounding uint64
 	for line := range strings.Lines(c.exec(t, ns, "root", "/linuxprog", "status")) {
@@ -348,6 +355,37 @@ spec:
 	if now := machineState(t); now != before {
 		t.Errorf("the machine was\n%s\nand is\n%s", before, now)
 	}
+}
+
+// TestLinuxPodIsFiltered: a pod that names no seccomp profile has containerd's, and one in a user namespace of its own
+// needs a runc that can map the ids of volumes.
+func TestLinuxPodIsFiltered(t *testing.T) {
+	t.Parallel()
+	c := up(t)
+	c.withLinuxprog(t)
+	ns := c.namespace(t)
+	c.apply(t, ns, linuxPod("plain", "wait")+strings.Replace(linuxPod("mapped", "wait"), "spec:",
+		"spec:\n  hostUsers: false", 1))
+	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/plain", "--timeout=180s")
+	if status := c.exec(t, ns, "plain", "/linuxprog", "status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
+		t.Errorf("the pod has no filter:\n%s", status)
+	}
+	calls := c.exec(t, ns, "plain", "/linuxprog", "calls")
+	for _, call := range []string{"socket(AF_VSOCK)", "socket(AF_ALG)", "keyctl", "add_key", "request_key",
+		"io_uring_setup", "perf_event_open", "bpf", "userfaultfd", "unshare(CLONE_NEWUSER)", "mount"} {
+		_, got, _ := strings.Cut(calls, call+": ")
+		if got, _, _ = strings.Cut(got, "\n"); got != "operation not permitted" && got != "function not implemented" {
+			t.Errorf("%s: %s", call, got)
+		}
+	}
+	eventually(t, 60*time.Second, "the pod with ids of its own runs, or an event says why not", func() error {
+		phase := c.kubectl(t, "get", "pod", "-n", ns, "mapped", "-o", "jsonpath={.status.phase}")
+		events := c.kubectl(t, "get", "events", "-n", ns, "--field-selector=involvedObject.name=mapped")
+		if phase == "Running" || strings.Contains(events, "runtime does not support user namespaces") {
+			return nil
+		}
+		return fmt.Errorf("%s: %s", phase, events)
+	})
 }
 
 // machineState returns what kubelet, kube-proxy and CNI plugins change on a machine that is a

@@ -25,7 +25,7 @@ import (
 // cluster comes up with what the image has, runs a Windows pod, and stops with its container.
 func TestMachineImage(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Wine, testenv.Built)
+	ownCluster(t)
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
 	entrypoint := unpackImage(t, releaseImage(t, dir), root)
@@ -205,6 +205,8 @@ func privileged(t *testing.T, root, volume, name string, args []string) *specs.S
 			Namespaces: []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace},
 				{Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
 				{Type: specs.CgroupNamespace}},
+			// A privileged container has all devices of the machine; mullion needs this one.
+			Devices:   []specs.LinuxDevice{{Path: "/dev/loop-control", Type: "c", Major: 10, Minor: 237}},
 			Resources: &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}},
 		},
 	}

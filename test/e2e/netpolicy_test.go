@@ -5,8 +5,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -37,9 +37,8 @@ type policyLab struct {
 	address map[string]string // of pods
 }
 
-func newPolicyLab(t *testing.T) *policyLab {
+func newPolicyLab(t *testing.T, c *shared) *policyLab {
 	t.Helper()
-	c := up(t)
 	c.withLinuxprog(t)
 	l := &policyLab{c: c, ns: c.namespace(t), address: map[string]string{}}
 	var y strings.Builder
@@ -69,21 +68,25 @@ func newPolicyLab(t *testing.T) *policyLab {
 	return l
 }
 
-// asks reports whether a pod gets an answer from another.
-func (l *policyLab) asks(ctx context.Context, from, to string) bool {
+// asks reports whether a pod gets an answer from another. A failure of anything but the connection is an error.
+func (l *policyLab) asks(ctx context.Context, from, to string) (bool, error) {
 	url := "http://" + l.address[to]
 	argv := []string{"/linuxprog", "get", url}
 	if strings.HasPrefix(from, "win") {
-		argv = []string{"curl.exe", "-s", "-o", "NUL", "--max-time", "3", url}
+		argv = []string{"curl.exe", "-s", "-S", "-o", "NUL", "--max-time", "3", url}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // the programs end before
 	defer cancel()
-	_, err := l.c.kubectlErr(ctx, append([]string{"exec", "-n", l.ns, from, "--"}, argv...)...)
-	return err == nil
+	out, err := l.c.kubectlErr(ctx, append([]string{"exec", "-n", l.ns, from, "--"}, argv...)...)
+	if how := unanswered(withOutput(out, err)); how == "refused" || how == "timed out" {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // expect waits until exactly those pairs of pods reach each other that it should be, of
-// clients with servers and of servers with guests.
+// clients with servers and of servers with guests. A policy takes a moment: then all pairs are tried again, also those
+// that were right.
 func (l *policyLab) expect(t *testing.T, what string, want func(client, server string) bool, egress bool) {
 	t.Helper()
 	type pair struct{ from, to string }
@@ -96,15 +99,17 @@ func (l *policyLab) expect(t *testing.T, what string, want func(client, server s
 		}
 		pairs[pair{server, "linux-guest"}], pairs[pair{server, "win-guest"}] = egress, egress
 	}
-	// A policy takes a moment, and a busy machine may be late: what is wrong is asked again.
 	eventually(t, time.Minute, what, func() error {
-		wrong := make(chan pair, len(pairs))
+		wrong := make(chan string, len(pairs))
 		var g errgroup.Group
 		g.SetLimit(6)
-		for p, want := range maps.Clone(pairs) {
+		for p, want := range pairs {
 			g.Go(func() error {
-				if l.asks(t.Context(), p.from, p.to) != want {
-					wrong <- p
+				got, err := l.asks(t.Context(), p.from, p.to)
+				if err != nil {
+					wrong <- fmt.Sprintf("%s → %s: not tried: %v", p.from, p.to, err)
+				} else if got != want {
+					wrong <- fmt.Sprintf("%s → %s: want %v", p.from, p.to, want)
 				}
 				return nil
 			})
@@ -112,24 +117,23 @@ func (l *policyLab) expect(t *testing.T, what string, want func(client, server s
 		_ = g.Wait() // they return no errors
 		close(wrong)
 		var list []string
-		again := map[pair]bool{}
-		for p := range wrong {
-			again[p] = pairs[p]
-			list = append(list, fmt.Sprintf("%s → %s: want %v", p.from, p.to, pairs[p]))
+		for w := range wrong {
+			list = append(list, w)
 		}
 		if len(list) == 0 {
 			return nil
 		}
-		pairs = again
 		slices.Sort(list)
-		return fmt.Errorf("%s", strings.Join(list, "; "))
+		return errors.New(strings.Join(list, "; "))
 	})
 }
 
 // dials reports whether the machine, which is outside of the cluster, reaches a pod.
-func (l *policyLab) dials(to string) bool {
+func (l *policyLab) dials(t *testing.T, to string) bool {
+	t.Helper()
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(l.address[to], "80"), 2*time.Second)
 	if err != nil {
+		denied(t, "the machine to "+to, err)
 		return false
 	}
 	_ = conn.Close() // nothing was written
@@ -139,7 +143,8 @@ func (l *policyLab) dials(to string) bool {
 // TestNetworkPolicy: the same policies make the same truth table on each build and on
 // Linux, probes pass, and the rules hold without the programs that made them.
 func TestNetworkPolicy(t *testing.T) {
-	l := newPolicyLab(t)
+	c := alone(t, "2022", "2025")
+	l := newPolicyLab(t, c)
 	all := func(string, string) bool { return true }
 	l.expect(t, "no policy", all, true)
 
@@ -168,7 +173,7 @@ spec:
 `)
 	allowed := func(client, _ string) bool { return !strings.HasSuffix(client, "stranger") }
 	l.expect(t, "one label, one block with exceptions", allowed, false)
-	if !l.dials("linux-guest") || !l.dials("win-guest") {
+	if !l.dials(t, "linux-guest") || !l.dials(t, "win-guest") {
 		t.Error("the machine does not reach pods without a policy")
 	}
 	l.holds(t)
@@ -204,11 +209,11 @@ func (l *policyLab) holds(t *testing.T) {
 		l.c.kill(t, "mullion.exe agent", node, true)
 	}
 	for name := range policyServers() {
-		if l.dials(name) {
+		if l.dials(t, name) {
 			t.Errorf("with the control plane stopped and the agents killed, the machine reaches %s", name)
 		}
 	}
-	if !l.dials("win-guest") {
+	if !l.dials(t, "win-guest") {
 		t.Error("the machine does not reach a pod without a policy")
 	}
 }
@@ -235,7 +240,7 @@ func (l *policyLab) rebooted(t *testing.T) {
 	t.Helper()
 	const server = "win-2025"
 	restarts := l.c.get(t, l.ns, server, "{.status.containerStatuses[0].restartCount}")
-	node := filepath.Join(l.c.dir, "clusters", name, "run", l.c.get(t, l.ns, server, "{.spec.nodeName}")+".json")
+	node := filepath.Join(l.c.dir, "clusters", l.c.name, "run", l.c.get(t, l.ns, server, "{.spec.nodeName}")+".json")
 	var before, now struct {
 		PID   int    `json:"pid"`
 		Phase string `json:"phase"`
@@ -247,7 +252,7 @@ func (l *policyLab) rebooted(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, "the host runs again", func() error {
-		if l.dials(server) {
+		if l.dials(t, server) {
 			t.Fatalf("after a reboot without the control plane the machine reaches %s", server)
 		}
 		if readJSON(t, node, &now); now.PID == before.PID || now.Phase != "running" {
@@ -271,7 +276,7 @@ func (l *policyLab) neverReached(t *testing.T, name, before string) {
 			return err
 		}
 		f := strings.Split(out, ",")
-		if l.address[name] = f[0]; f[0] != "" && l.dials(name) {
+		if l.address[name] = f[0]; f[0] != "" && l.dials(t, name) {
 			t.Fatalf("the machine reached %s", name)
 		}
 		if f[1] == before || f[2] != "True" {
@@ -323,7 +328,7 @@ func (l *policyLab) shown(t *testing.T) {
 			continue
 		}
 		node := l.c.get(t, l.ns, server, "{.spec.nodeName}")
-		out, err := l.c.try(t.Context(), "", "exec", "--name", name, "--data-dir", l.c.dir, node, "--",
+		out, err := l.c.try(t.Context(), "", "exec", "--name", l.c.name, "--data-dir", l.c.dir, node, "--",
 			"hnsdiag", "list", "endpoints", "-d")
 		if err != nil {
 			t.Errorf("hnsdiag on %s: %v: %s", node, err, out)

@@ -24,7 +24,7 @@ func (c *shared) hostInit(t *testing.T, node string) int {
 	var st struct {
 		InitPID int `json:"initPID"`
 	}
-	content, err := os.ReadFile(filepath.Join(c.dir, "clusters", name, "run", node+".json"))
+	content, err := os.ReadFile(filepath.Join(c.dir, "clusters", c.name, "run", node+".json"))
 	if err != nil || json.Unmarshal(content, &st) != nil || st.InitPID == 0 {
 		t.Fatalf("%s: %v: %s", node, err, content)
 	}
@@ -98,7 +98,7 @@ spec:
 // TestPartition separates a host from the control plane. Its programs run on, requests
 // that need it fail and do not hang, and everything is as before when it is back.
 func TestPartition(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, partitionSet)
 	c.kubectl(t, "rollout", "status", "-n", ns, "statefulset/one", "--timeout=120s")
@@ -179,7 +179,7 @@ func evicted(t *testing.T, c *shared, ns, uid string, program int) {
 // TestSlowLink gives a host a link of 1 Mbit/s in both directions: its node stays Ready,
 // pods start, and exec and logs work, only later.
 func TestSlowLink(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	ns := c.namespace(t)
 	// "2: eth0@if5: …": the other end has the number 5 in the fabric's namespace.
 	link := c.inHost(t, "win-1", "", "ip", "-o", "link", "show", "eth0")
@@ -187,7 +187,7 @@ func TestSlowLink(t *testing.T) {
 	if found == nil {
 		t.Fatalf("no other end in %q", link)
 	}
-	fabric := []string{"--net=" + filepath.Join(c.dir, "clusters", name, "run", "netns", "mullion-"+name)}
+	fabric := []string{"--net=" + filepath.Join(c.dir, "clusters", c.name, "run", "netns", "mullion-"+c.name)}
 	port := ""
 	for l := range strings.Lines(inNetwork(t, "", fabric, "ip", "-o", "link", "show")) {
 		if rest, ok := strings.CutPrefix(l, found[1]+": "); ok {

@@ -4,13 +4,21 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // semiAnnual is an image of a build that the cluster has no host of.
@@ -43,10 +51,51 @@ func (c *shared) buildsOf(t *testing.T) map[string]string {
 	return builds
 }
 
-// windowsBuilds returns the builds of the Windows nodes.
-func (c *shared) windowsBuilds(t *testing.T) []string {
+// windowsBuilds returns the builds of the Windows hosts, sorted.
+func (c *shared) windowsBuilds(t *testing.T) (builds []string) {
 	t.Helper()
-	return slices.DeleteFunc(slices.Collect(maps.Values(c.buildsOf(t))), func(b string) bool { return b == "" })
+	for node, build := range c.buildsOf(t) {
+		if strings.HasPrefix(node, "win-") {
+			builds = append(builds, build)
+		}
+	}
+	slices.Sort(builds)
+	return slices.Compact(builds)
+}
+
+// nodeObject makes a Node of another build until the test ends, for whatever only reads Nodes. It costs no host: it
+// reports what win-1 reports, without conditions and addresses, and is cordoned, so that it gets no pods.
+func (c *shared) nodeObject(t *testing.T, build winver.Build) {
+	t.Helper()
+	var host corev1.Node
+	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "node", "win-1", "-o", "json")), &host); err != nil {
+		t.Fatal(err)
+	}
+	object := corev1.Node{
+		TypeMeta: host.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "object-" + build.Label(),
+			Labels: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
+				corev1.LabelWindowsBuild: build.Label()},
+		},
+		Spec:   corev1.NodeSpec{Unschedulable: true},
+		Status: corev1.NodeStatus{NodeInfo: host.Status.NodeInfo, Images: host.Status.Images},
+	}
+	object.Status.NodeInfo.KernelVersion = build.Label()
+	manifest, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "node.json")
+	if err := os.WriteFile(file, manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "apply", "-f", file)
+	t.Cleanup(func() {
+		if _, err := c.kubectlErr(context.Background(), "delete", "node", object.Name); err != nil {
+			t.Errorf("remove %s: %v", object.Name, err)
+		}
+	})
 }
 
 // onBuilds waits until a pod of the selector runs. A pod on a node of another
@@ -90,12 +139,10 @@ func (c *shared) landed(t *testing.T, ns, pods string, builds ...string) []strin
 // as the originals were in the end, these pods would be refused.
 func TestUntaggedStandIns(t *testing.T) {
 	t.Parallel()
-	c := up(t)
+	c := up(t, "2016", "1709", "2022")
 	ns := c.namespace(t)
 	repos := []string{"microsoft/iis", "microsoft/windowsservercore", "microsoft/nanoserver"}
 	builds := c.windowsBuilds(t)
-	slices.Sort(builds)
-	builds = slices.Compact(builds)
 	for i, build := range builds {
 		c.apply(t, ns, fmt.Sprintf(`apiVersion: v1
 kind: Pod
@@ -114,29 +161,10 @@ spec:
 	}
 }
 
-// TestPlacementOfSeeds applies the guides' manifests that name no operating
-// system as they stand, in a cluster with hosts of six builds: each pod must
-// land on a Windows node, and run. TestUntaggedStandIns says why any build does.
-func TestPlacementOfSeeds(t *testing.T) {
-	t.Parallel()
-	c := up(t)
-	for _, tc := range []struct{ file, pods string }{
-		{"deploy-resource.yaml", "-lapp.kubernetes.io/name=iis"},
-		{"deploy-hyperv.yaml", "-lapp=iis"},
-		{"secret-pod.yaml", "secret-envars-test-pod"},
-	} {
-		t.Run(strings.TrimSuffix(tc.file, ".yaml"), func(t *testing.T) {
-			ns := c.namespace(t)
-			c.kubectl(t, "apply", "-n", ns, "-f", guide(tc.file))
-			c.onBuilds(t, ns, tc.pods, c.windowsBuilds(t)...)
-		})
-	}
-}
-
 // TestPlacementByImage names nothing but images.
 func TestPlacementByImage(t *testing.T) {
 	t.Parallel()
-	c := up(t)
+	c := up(t, "2022")
 	ns := c.namespace(t)
 	for name, image := range map[string]string{
 		"a2019": "mcr.microsoft.com/windows/servercore:ltsc2019",
@@ -148,8 +176,7 @@ func TestPlacementByImage(t *testing.T) {
 	}
 	c.onBuilds(t, ns, "a2019", "10.0.17763")
 	c.onBuilds(t, ns, "n1809", "10.0.17763")
-	// A host of 2025 runs images of 2022, too.
-	c.onBuilds(t, ns, "a2022", "10.0.20348", "10.0.26100")
+	c.onBuilds(t, ns, "a2022", "10.0.20348")
 	if os := c.kubectl(t, "get", "pod", "-n", ns, "a2019", "-o", "jsonpath={.spec.os.name}"); os != "windows" {
 		t.Errorf("spec.os.name is %q, want windows", os)
 	}
@@ -190,7 +217,7 @@ func TestLinuxStaysOff(t *testing.T) {
 // what to do.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
-	c := up(t)
+	c := up(t, "2022")
 	ns := c.namespace(t)
 	for _, tc := range []struct {
 		name, pod string
@@ -205,7 +232,7 @@ func TestRefusal(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: refused}\nspec:\n  " + tc.pod + "\n"
-			out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n",
+			out, err := c.try(t.Context(), manifest, "kubectl", "--name", c.name, "--data-dir", c.dir, "apply", "-n",
 				ns, "-f", "-")
 			if err == nil {
 				t.Fatalf("it was admitted: %s", out)
@@ -249,10 +276,17 @@ spec:
 	})
 }
 
-// TestRuntimeClassesFollowNodes looks for one of the cluster's own per build.
+// TestRuntimeClassesFollowNodes looks for one of the cluster's own per build, and for pods that may go to one of two.
 func TestRuntimeClassesFollowNodes(t *testing.T) {
 	t.Parallel()
-	c := up(t)
+	c := up(t, "2022")
+	for _, version := range []string{"1803", "2025"} {
+		build, err := winver.Parse(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nodeObject(t, build)
+	}
 	eventually(t, time.Minute, "the RuntimeClasses", func() error {
 		const build = `{.scheduling.nodeSelector.node\.kubernetes\.io/windows-build}`
 		out, err := c.kubectlErr(t.Context(), "get", "runtimeclasses", "-l", "app.kubernetes.io/managed-by=mullion",
@@ -261,8 +295,8 @@ func TestRuntimeClassesFollowNodes(t *testing.T) {
 			return err
 		}
 		for _, w := range []string{
-			"windows-2016 10.0.14393;", "windows-1709 10.0.16299;", "windows-1803 10.0.17134;",
-			"windows-2019 10.0.17763;", "windows-2022 10.0.20348;", "windows-2025 10.0.26100;",
+			"windows-1803 10.0.17134;", "windows-2019 10.0.17763;", "windows-2022 10.0.20348;",
+			"windows-2025 10.0.26100;",
 		} {
 			if !strings.Contains(out, w) {
 				return fmt.Errorf("there is no %s: %s", w, out)
@@ -280,6 +314,14 @@ spec:
     command: [cmd, /c, ping -t localhost]}]
 `)
 	c.onBuilds(t, ns, "by-class", "10.0.20348")
+	// A host of 2025 runs images of 2022, too.
+	c.kubectl(t, "run", "-n", ns, "either", "--image=mcr.microsoft.com/windows/servercore:ltsc2022", "--command", "--",
+		"cmd", "/c", "ping -t localhost")
+	builds := c.get(t, ns, "either", "{.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"+
+		`.nodeSelectorTerms[*].matchExpressions[?(@.key=="node.kubernetes.io/windows-build")].values}`)
+	if builds != `["10.0.20348","10.0.26100"]` {
+		t.Errorf("a pod of an image of 2022 may go to the builds %s, want those of 2022 and 2025", builds)
+	}
 }
 
 // TestLoadedImageIsRecognised has an image whose name says nothing.

@@ -29,7 +29,7 @@ func TestPlatforms(t *testing.T) {
 	})
 	windows := buildImage(t, winprogSpec(t))
 	tar := archive(t, func(b *bytes.Buffer) error { return imagebuild.WriteIndex(b, ref, linux, windows) })
-	out, err := c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir)
+	out, err := c.try(t.Context(), string(tar), "load", "-", "--name", c.name, "--data-dir", c.dir)
 	if err != nil {
 		t.Fatalf("load: %v: %s", err, out)
 	}

@@ -141,7 +141,7 @@ func testCopy(t *testing.T, c *shared, ns string) {
 		t.Fatal(err)
 	}
 	cp := func(from, to string) {
-		cmd := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "cp", "-n", ns,
+		cmd := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", c.name, "--data-dir", c.dir, "cp", "-n", ns,
 			"-c", "main", from, to)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -158,7 +158,7 @@ func testCopy(t *testing.T, c *shared, ns string) {
 func testAttach(t *testing.T, c *shared, ns string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "attach",
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", c.name, "--data-dir", c.dir, "attach",
 		"-n", ns, "all", "-c", "second")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // have gone to. The agent starts the service again. The test is not parallel, because kube-proxy.exe begins by removing
 // all Services of its node.
 func TestProxyEnds(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withWinprog(t)
 	s := services{c, c.namespace(t)}
 	const container = `{name: main, image: "` + winprogImage + `", args: [answer, ":8080"],

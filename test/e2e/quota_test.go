@@ -39,7 +39,7 @@ spec: {hard: {pods: "1", limits.memory: 300Mi}}
 // refused applies a manifest that the API server refuses with these words.
 func (c *shared) refused(t *testing.T, ns, manifest, want string) {
 	t.Helper()
-	out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns,
+	out, err := c.try(t.Context(), manifest, "kubectl", "--name", c.name, "--data-dir", c.dir, "apply", "-n", ns,
 		"-f", "-")
 	if err == nil || !strings.Contains(out, want) {
 		t.Errorf("%v: %s, want %q", err, out, want)

@@ -40,7 +40,8 @@ spec:
 // starts it again: the pod is back, as it is after a reboot of a Windows node,
 // with the same identity and volumes and a new container.
 func TestRestart(t *testing.T) {
-	s := newSingle(t, "restarted", dataDir(t), 21)
+	dir := ownCluster(t)
+	s := newSingle(t, "restarted", dir, 21)
 	s.mullion("up")
 	s.applyPod(restartYAML)
 	last := -1
@@ -135,8 +136,8 @@ func (s single) routes() func() string {
 
 // addresses are those that the node's address management has given out.
 func (s single) addresses() []string {
-	dir := filepath.Join(s.dir(), "nodes", "win-1", "prefix", "upper", "drive_c", "var", "lib", "cni",
-		"networks", "cbr0")
+	dir := filepath.Join(hostRoot(filepath.Join(s.dir(), "run", "win-1.json")), "prefix", "drive_c", "var",
+		"lib", "cni", "networks", "cbr0")
 	found, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	if err != nil {
 		s.t.Fatal(err)

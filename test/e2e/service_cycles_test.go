@@ -26,7 +26,7 @@ const cycleServices = 50
 // moment: a connection through another Service goes on, the new Services answer, and in the end nothing is left of
 // them.
 func TestServiceCycles(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withLinuxprog(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: server, labels: {app: server}},

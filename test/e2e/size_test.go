@@ -22,9 +22,9 @@ const (
 // TestSmallHost: every program of a host sees the host's size, the kernel enforces it,
 // and memory pressure evicts a pod, ends, and leaves a node that takes pods again.
 func TestSmallHost(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	node := c.addNode(t, "2019", strings.Fields(smallHost)...)
-	if out, err := c.try(t.Context(), string(winprogArchive(t)), "load", "-", "--name", name, "--data-dir",
+	if out, err := c.try(t.Context(), string(winprogArchive(t)), "load", "-", "--name", c.name, "--data-dir",
 		c.dir, "--nodes", node); err != nil {
 		t.Fatalf("load: %v: %s", err, out)
 	}
@@ -39,7 +39,7 @@ func TestSmallHost(t *testing.T) {
 			"{.status.allocatable.cpu} {.status.allocatable.memory}", "1 1Gi 1 524Mi")
 	})
 	t.Run("programs", func(t *testing.T) {
-		out, err := c.try(t.Context(), "", "exec", node, "--name", name, "--data-dir", c.dir, "--", "powershell",
+		out, err := c.try(t.Context(), "", "exec", node, "--name", c.name, "--data-dir", c.dir, "--", "powershell",
 			"[Environment]::ProcessorCount")
 		if err != nil || strings.TrimSpace(out) != "1" {
 			t.Errorf("a program of the host sees %q processors, %v", out, err)
@@ -48,7 +48,7 @@ func TestSmallHost(t *testing.T) {
 	})
 	t.Run("kernel", func(t *testing.T) {
 		for _, file := range []string{"memory/mullion/%s/%s/memory.limit_in_bytes", "mullion/%s/%s/memory.max"} {
-			content, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", fmt.Sprintf(file, name, node)))
+			content, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", fmt.Sprintf(file, c.name, node)))
 			if err == nil && strings.TrimSpace(string(content)) == fmt.Sprint(smallKiB<<10) {
 				return
 			}
@@ -68,13 +68,14 @@ func (c *shared) setTransition(t *testing.T, node, period string) {
 	var st struct {
 		InitPID int `json:"initPID"`
 	}
-	readJSON(t, filepath.Join(c.dir, "clusters", name, "run", node+".json"), &st)
+	readJSON(t, filepath.Join(c.dir, "clusters", c.name, "run", node+".json"), &st)
 	dir := fmt.Sprintf("/proc/%d/root/prefix/drive_c/ProgramData/mullion", st.InitPID)
 	var doc map[string]any
 	readJSON(t, filepath.Join(dir, "agent.json"), &doc)
 	kubelet, _ := doc["kubelet"].(map[string]any)
-	if kubelet == nil {
-		t.Fatalf("agent.json has no settings of the kubelet: %v", doc)
+	if kubelet == nil { // a host has none of its own
+		kubelet = map[string]any{}
+		doc["kubelet"] = kubelet
 	}
 	kubelet["evictionPressureTransitionPeriod"] = period
 	content, err := json.Marshal(doc)

@@ -39,12 +39,12 @@ reclaimPolicy: Retain
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: claim}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Mi}}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: kept}
-spec: {accessModes: [ReadWriteOncePod], storageClassName: NS-retain, resources: {requests: {storage: 1Gi}}}
+spec: {accessModes: [ReadWriteOncePod], storageClassName: NS-retain, resources: {requests: {storage: 100Mi}}}
 ---
 apiVersion: v1
 kind: PersistentVolume
@@ -82,7 +82,7 @@ spec:
   - {name: claim, persistentVolumeClaim: {claimName: claim}}
   - {name: kept, persistentVolumeClaim: {claimName: kept}}
   - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce],
-      resources: {requests: {storage: 1Gi}}}}}}
+      resources: {requests: {storage: 100Mi}}}}}}
   - {name: settings, configMap: {name: settings}}
   - {name: password, secret: {secretName: password}}
   - {name: labels, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
@@ -166,7 +166,7 @@ func TestStorage(t *testing.T) {
 func (v volumes) prepare(t *testing.T) {
 	t.Helper()
 	dir := `C:\` + v.ns
-	if out, err := v.try(t.Context(), "", "exec", "win-1", "--name", name, "--data-dir", v.dir, "--", "cmd", "/c",
+	if out, err := v.try(t.Context(), "", "exec", "win-1", "--name", v.name, "--data-dir", v.dir, "--", "cmd", "/c",
 		`(rd /s /q `+dir+` 2>nul) & md `+dir+`\there & md `+dir+`\local & echo of the host> `+dir+`\file`); err != nil {
 		t.Fatalf("exec on win-1: %v: %s", err, out)
 	}
@@ -174,8 +174,8 @@ func (v volumes) prepare(t *testing.T) {
 
 // onHost is where a file of win-1 is on the machine.
 func (v volumes) onHost(elem ...string) string {
-	return filepath.Join(append([]string{v.dir, "clusters", name, "nodes", "win-1", "prefix", "upper", "drive_c"},
-		elem...)...)
+	root := hostRoot(filepath.Join(v.dir, "clusters", v.name, "run", "win-1.json"))
+	return filepath.Join(append([]string{root, "prefix", "drive_c"}, elem...)...)
 }
 
 // do runs a program in a container of the pod.

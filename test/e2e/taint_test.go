@@ -20,9 +20,8 @@ import (
 // that lost the taint gets it back.
 func TestWindowsTaint(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	dir := ownCluster(t)
 	const cluster, index, taint = "e2e-taint", 37, "os=windows:NoSchedule"
-	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "clusters", cluster), 0o700); err != nil {
 		t.Fatal(err)
 	}

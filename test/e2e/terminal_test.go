@@ -44,7 +44,7 @@ func (c *shared) kubectlAt(t *testing.T, rows, columns uint16, args ...string) *
 	tm.screen = vt10x.New(vt10x.WithSize(int(max(columns, 1)), int(max(rows, 1))))
 	tm.resize(rows, columns)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	args = append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)
+	args = append([]string{"kubectl", "--name", c.name, "--data-dir", c.dir}, args...)
 	tm.cmd = exec.CommandContext(ctx, testenv.Bin("mullion"), args...)
 	tm.cmd.Stdin, tm.cmd.Stdout, tm.cmd.Stderr = slave, slave, slave
 	tm.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -444,7 +444,7 @@ func TestPipes(t *testing.T) {
 	const size = 100 << 20
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir,
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", c.name, "--data-dir", c.dir,
 		"exec", "-i", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "copy")
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // TestWineserver stops the server below one container's programs: the container
 // can still be removed, and its neighbour does not notice.
 func TestWineserver(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
 	for _, p := range []string{"neighbour", "hung"} {
@@ -67,7 +67,7 @@ func TestWineserver(t *testing.T) {
 // TestServeStopped: while the CRI and HNS server of a host hangs, programs run
 // on; when it goes on, so does everything.
 func TestServeStopped(t *testing.T) {
-	c := up(t)
+	c := alone(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
 	c.pod(t, ns, "runs", onNode+`

@@ -33,11 +33,8 @@ type winprog struct {
 	err  error
 }
 
-// program and loaded are written under their sync.Once only.
-var (
-	program = &winprog{}
-	loaded  sync.Once
-)
+// program is written under its sync.Once only.
+var program = &winprog{}
 
 // build2019 returns the guide's build, which two hosts of the cluster have.
 func build2019(t *testing.T) winver.Build {
@@ -114,10 +111,10 @@ func winprogArchive(t *testing.T) []byte {
 	})
 }
 
-// withWinprog loads the program's image, once for all tests.
+// withWinprog loads the program's image, once for all tests of the cluster.
 func (c *shared) withWinprog(t *testing.T) {
 	t.Helper()
-	loaded.Do(func() {
+	c.winprog.Do(func() {
 		if out, err := c.load(t, winprogArchive(t)); err != nil {
 			t.Fatalf("load: %v: %s", err, out)
 		}
@@ -127,11 +124,7 @@ func (c *shared) withWinprog(t *testing.T) {
 // load hands an archive to `mullion load -` for the hosts of the guide's build.
 func (c *shared) load(t *testing.T, tar []byte) (string, error) {
 	t.Helper()
-	nodes := "win-1,win-2"
-	if kept() != "" {
-		nodes = "win-1"
-	}
-	return c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir, "--nodes", nodes)
+	return c.try(t.Context(), string(tar), "load", "-", "--name", c.name, "--data-dir", c.dir, "--nodes", "win-1,win-2")
 }
 
 // onNode puts a pod onto the first host.

@@ -120,7 +120,7 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// servicesYAML has each kind of Service that TestNetwork does not use.
+// servicesYAML has each kind of Service that TestPodsReachServices does not use.
 const servicesYAML = `apiVersion: v1
 kind: Service
 metadata: {name: web}

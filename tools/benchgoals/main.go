@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command benchgoals compares what `go test -bench` prints with goals.
+// Command benchgoals compares the output of `go test -bench` with goals.
 //
 //	go test -bench . … | benchgoals FILE
 //
-// prints its input and, after it, each goal of FILE with what was measured. It never
-// fails over a goal: how fast a machine is changes from hour to hour.
+// prints its input and, after it, each goal of FILE with the measured value. It fails if a
+// goal was not measured, or is missed by more than its tolerance: how fast a machine is
+// changes from hour to hour. The tolerance is 10 % of the value unless the goal has another.
 //
 // A line of FILE is a goal; # begins a comment:
 //
 //	BENCHMARK UNIT <= VALUE
-//	BENCHMARK UNIT / UNIT >= VALUE
+//	BENCHMARK UNIT / UNIT >= VALUE within 20%
 package main
 
 import (

@@ -70,8 +70,8 @@ func write(out, tag string, parts []part) (digest string, err error) {
 	return named.String(), durable.WriteFile(out, data, 0o644)
 }
 
-// names returns the full name of a reference, including the default registry host,
-// and its tag. Kubelets ask their runtime for the full name.
+// names returns the full name of a reference, including the default registry host, and
+// its tag. Kubelets use the full name in requests to their runtime.
 func names(tag string) (full, short string, err error) {
 	ref, err := reference.ParseNormalizedNamed(tag)
 	if err != nil {

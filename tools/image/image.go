@@ -36,8 +36,8 @@ type part struct {
 	image    v1.Image
 }
 
-// newPart makes the image of one platform. bare is the program's name in an image that
-// has nothing else; "" makes that of mullion.
+// newPart makes the image of one platform. bare is the program's name in an image without
+// other files; "" makes the image of mullion.
 func newPart(os, arch, program, bare string) (part, error) {
 	p := v1.Platform{OS: os, Architecture: arch}
 	layer, err := newLayer(program, arch, bare)
@@ -112,7 +112,7 @@ func newLayer(program, arch, bare string) (v1.Layer, error) {
 	w := tar.NewWriter(&b)
 	files := []layerFile{
 		{"etc/", 0o755, nil}, {"etc/ssl/", 0o755, nil}, {"etc/ssl/certs/", 0o755, nil},
-		{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}, // where crypto/x509 looks first
+		{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}, // the first path that crypto/x509 tries
 		{"tmp/", 0o1777, nil},
 		{"mullion", 0o755, data},
 	}

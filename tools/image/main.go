@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command image builds the image of mullion's manager: an archive with one layer
-// that holds one static program and the CA certificates of registries; with -bare,
-// that of any program, without certificates. The same programs give the same archive,
-// byte for byte: timestamps are fixed, and nothing is read from the machine.
+// Command image builds the image of mullion's manager: an archive with one layer that
+// holds one static program and the CA certificates of registries; with -bare, the image
+// of any program, without certificates. The same programs give the same archive, byte for
+// byte: timestamps are fixed, and the machine's files are not used.
 //
 //	image [-bare NAME] -o FILE -t REFERENCE OS/ARCH=PROGRAM...
 //

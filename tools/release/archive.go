@@ -60,7 +60,7 @@ func (r release) tarTo(w io.Writer, files []entry) error {
 	return t.Close()
 }
 
-// withDirectories puts the files in order, each directory before what is in it, with those that are not among them.
+// withDirectories puts the files in order, each directory before its content, and adds missing directories.
 func withDirectories(files []entry) []entry {
 	all := map[string]entry{}
 	for _, e := range files {

@@ -15,13 +15,12 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// noAssertion is SPDX's word for "not looked at". The terms themselves are in
-// licenses/.
+// noAssertion is SPDX's word for "not examined". The terms themselves are in licenses/.
 const noAssertion = "NOASSERTION"
 
-// bill returns the bill of materials: each program, and each module that is linked
-// into it (SPDX 2.3, in JSON).
-func (r release) bill(files []entry, deps []dependency) ([]byte, error) {
+// bill returns the bill of materials: each program, each module that is linked into it, and each package of Debian in
+// the image (SPDX 2.3, in JSON).
+func (r release) bill(files []entry, deps []dependency, debian []debianPackage) ([]byte, error) {
 	root := &v2_3.Package{
 		PackageName:             "mullion",
 		PackageSPDXIdentifier:   "Package-mullion",
@@ -67,6 +66,20 @@ func (r release) bill(files []entry, deps []dependency) ([]byte, error) {
 			doc.Relationships = append(doc.Relationships, relation(ids[name], "DEPENDS_ON", p.PackageSPDXIdentifier))
 		}
 	}
+	if len(debian) > 0 {
+		image := program(r.version, "mullion/node", "")
+		doc.Packages = append(doc.Packages, image)
+		doc.Relationships = append(doc.Relationships,
+			relation("DOCUMENT", "DESCRIBES", image.PackageSPDXIdentifier),
+			relation(image.PackageSPDXIdentifier, "CONTAINS", root.PackageSPDXIdentifier))
+		for _, d := range debian {
+			p := d.bill()
+			fmt.Fprintln(digest, d.name, d.version)
+			doc.Packages = append(doc.Packages, p)
+			doc.Relationships = append(doc.Relationships,
+				relation(image.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
+		}
+	}
 	// The namespace names the content: it is the same if that is the same.
 	doc.DocumentNamespace = fmt.Sprintf("https://%s/sbom/%s-%x", own, r.version, digest.Sum(nil)[:8])
 	var out bytes.Buffer
@@ -76,8 +89,9 @@ func (r release) bill(files []entry, deps []dependency) ([]byte, error) {
 	return append(bytes.TrimSpace(out.Bytes()), '\n'), nil
 }
 
+// program describes a program of a release, or its image, whose checksum is in SHA256SUMS only.
 func program(version, name, sum string) *v2_3.Package {
-	return &v2_3.Package{
+	p := &v2_3.Package{
 		PackageName:             name,
 		PackageSPDXIdentifier:   id("Program", name),
 		PackageVersion:          version,
@@ -86,7 +100,30 @@ func program(version, name, sum string) *v2_3.Package {
 		PackageLicenseConcluded: noAssertion,
 		PackageLicenseDeclared:  noAssertion,
 		PackageCopyrightText:    noAssertion,
-		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: sum}},
+	}
+	if sum != "" {
+		p.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: sum}}
+	}
+	return p
+}
+
+// bill describes a package of Debian and the source that it was built from.
+func (p debianPackage) bill() *v2_3.Package {
+	return &v2_3.Package{
+		PackageName:             p.name,
+		PackageSPDXIdentifier:   id("Debian", p.name+"-"+p.version),
+		PackageVersion:          p.version,
+		PackageDownloadLocation: noAssertion,
+		PackageLicenseConcluded: noAssertion,
+		PackageLicenseDeclared:  noAssertion,
+		PackageCopyrightText:    noAssertion,
+		PackageSourceInfo:       "built from: " + p.source + " " + p.sourceVersion,
+		PackageComment:          "licences: /usr/share/doc/" + p.name + "/copyright in the image",
+		PackageExternalReferences: []*v2_3.PackageExternalReference{{
+			Category: common.CategoryPackageManager,
+			RefType:  common.TypePackageManagerPURL,
+			Locator:  "pkg:deb/debian/" + url.PathEscape(p.name) + "@" + url.QueryEscape(p.version),
+		}},
 	}
 }
 

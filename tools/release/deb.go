@@ -15,9 +15,10 @@ import (
 	"strings"
 )
 
-// needs are the packages of Debian 12 and Ubuntu 24.04 that a cluster needs: those
-// of hack/deps that are not for building.
-var needs = []string{"ca-certificates", "conmon", "fonts-wine", "iproute2", "nftables", "runc", "wine", "wine64"}
+// needs are the packages of Debian 12 and Ubuntu 24.04 that a cluster needs: the packages
+// in hack/deps that are not for building.
+var needs = []string{"ca-certificates", "conmon", "e2fsprogs", "fonts-wine", "iproute2", "nftables", "runc", "wine",
+	"wine64"}
 
 // writeDeb writes a Debian package: the programs in /usr/lib/mullion, and mullion
 // in the path. dpkg-deb(1) packs it.
@@ -75,7 +76,7 @@ func debPath(e entry) string {
 	return "usr/share/doc/mullion/" + e.name
 }
 
-// afterTag matches what git describe adds to the tag that a commit follows.
+// afterTag matches the output of git describe for a commit after a tag.
 var afterTag = regexp.MustCompile(`^v([^-]+(?:-.*?)??)-((?:[0-9]+-)?g[0-9a-f]+(?:-dirty)?)$`)
 
 // debVersion returns a version as dpkg orders them: v1.0.0-rc.1 before v1.0.0, and

@@ -61,6 +61,9 @@ func TestImage(t *testing.T) {
 	if got, err := json.Marshal(config.Config.Volumes); err != nil || string(got) != `{"/var/lib/mullion":{}}` {
 		t.Errorf("volumes %s, %v", got, err)
 	}
+	if got := config.Config.Labels["org.opencontainers.image.licenses"]; !strings.Contains(got, "GPL-2.0-or-later") {
+		t.Errorf("licences %q: the image has bash and Wine", got)
+	}
 	layers, err := image.Layers()
 	if err != nil || len(layers) != 2 {
 		t.Fatalf("%d layers, %v", len(layers), err)
@@ -75,7 +78,7 @@ func TestImage(t *testing.T) {
 	}
 	for name, to := range map[string]string{"bin": "usr/bin", "usr/bin/bash": "", "usr/lib/mullion/process1": "",
 		"usr/bin/mullion": "../lib/mullion/mullion", "usr/lib/mullion/linux/pause.tar": "", "tmp/": "", "proc/": "",
-		"usr/share/doc/mullion/packages.txt": "", "usr/share/doc/bash/copyright": ""} {
+		"usr/share/doc/mullion/SOURCES.txt": "", "usr/share/doc/bash/copyright": ""} {
 		if at, ok := got[name]; !ok || at != to {
 			t.Errorf("%s: there %t, a link to %q; want %q", name, ok, at, to)
 		}
@@ -103,6 +106,33 @@ func names(t *testing.T, archive io.Reader, into map[string]string) {
 			t.Fatal(err)
 		}
 		into[h.Name] = h.Linkname
+	}
+}
+
+// TestSources: the bill of materials and the offer of sources name each package of the image with the package that it
+// was built from.
+func TestSources(t *testing.T) {
+	packages, err := closureOf([]string{"libc-bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(packages, func(p debianPackage) bool { return p.name == "libc-bin" })
+	if at < 0 || packages[at].source != "glibc" || packages[at].sourceVersion == "" {
+		t.Fatalf("%+v", packages)
+	}
+	r := newRelease(t)
+	line := "libc-bin " + packages[at].version + " glibc " + packages[at].sourceVersion + "\n"
+	if text := string(r.sources(packages)); !strings.Contains(text, line) {
+		t.Errorf("%q is not in %s", line, text)
+	}
+	bill, err := r.bill(nil, nil, packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"pkg:deb/debian/libc-bin@", "built from: glibc " + packages[at].sourceVersion} {
+		if !strings.Contains(string(bill), want) {
+			t.Errorf("%q is not in %s", want, bill)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command release packs the built programs for people who have no compiler.
+// Command release packs the built programs for users without a compiler.
 //
 //	release -bin DIR -o DIR -version VERSION -date UNIX-TIME
 //

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// release describes what to pack.
+// release describes the files to pack.
 type release struct {
 	bin     string // the directory of the programs
 	root    string // the directory of the sources
@@ -27,7 +27,7 @@ type release struct {
 	date    time.Time
 	level   int    // of compression
 	only    string // "archive", "deb" or "image"; "" for all
-	// packages are those of this machine that an image has.
+	// packages are the machine's packages that the image contains.
 	packages []string
 }
 
@@ -39,11 +39,11 @@ type entry struct {
 	mode   fs.FileMode
 }
 
-// notReleased are the names in bin/ of what only developers need.
-var notReleased = []string{"fuzz", "image", "peers", "tools"}
+// notReleased are the names of files in bin/ for developers only.
+var notReleased = []string{"fuzz", "image", "peers", "tools", "vm"}
 
-// ofTests matches what make test leaves in bin/: the tests of other projects, and
-// profiles.
+// ofTests matches the files that make test leaves in bin/: the tests of other projects,
+// and profiles.
 var ofTests = regexp.MustCompile(`/(critest|[^/]*\.test)(\.exe)?$|\.cover$`)
 
 // write writes the release's files into a directory and returns their names.
@@ -63,7 +63,13 @@ func (r release) write(out string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	bom, err := r.bill(files, deps)
+	var debian []debianPackage
+	if r.only == "" || r.only == "image" {
+		if debian, err = closureOf(r.packages); err != nil {
+			return nil, err
+		}
+	}
+	bom, err := r.bill(files, deps, debian)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +106,8 @@ func (r release) write(out string) ([]string, error) {
 // changelogHeading is the heading of a version in CHANGELOG.md.
 var changelogHeading = regexp.MustCompile(`(?m)^## (v[0-9]\S*)`)
 
-// checkVersion reports an error if the version is not semantic, or a tag that the
-// changelog does not know. A commit between two tags has no heading.
+// checkVersion returns an error if the version is not semantic, or is a tag without a
+// heading in the changelog. A commit between two tags has no heading.
 func (r release) checkVersion() error {
 	if !semver.IsValid(r.version) {
 		return fmt.Errorf("version %q is not semantic, like v0.1.0", r.version)
@@ -121,7 +127,7 @@ func (r release) checkVersion() error {
 	return fmt.Errorf("CHANGELOG.md has no heading \"## %s\": say there what changed", r.version)
 }
 
-// files lists what the release has beside licenses and the bill of materials.
+// files lists the release's files except licenses and the bill of materials.
 func (r release) files() ([]entry, error) {
 	all, err := r.programs()
 	if err != nil {
@@ -143,7 +149,7 @@ func (r release) files() ([]entry, error) {
 	return all, nil
 }
 
-// programs lists what make build made.
+// programs lists the output of make build.
 func (r release) programs() ([]entry, error) {
 	if _, err := os.Stat(filepath.Join(r.bin, "mullion")); err != nil {
 		return nil, fmt.Errorf("%w: run 'make build'", err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,27 +16,33 @@ import (
 	"strings"
 )
 
-// system are the packages of an image besides those that mullion needs: a shell, and what its users expect of one.
+// system are the packages of an image in addition to mullion's dependencies: a shell and the tools that its users
+// expect.
 var system = []string{"base-files", "bash", "coreutils", "grep", "libc-bin", "procps", "util-linux"}
 
-// left are the directories of packages that no program of the image reads. What is in /etc was changed on the machine
-// that builds, and may be secret.
+// left are the directories of packages that no program of the image reads. Files in /etc have changes of the build
+// machine, and may be secret.
 var left = []string{"etc/", "usr/share/bash-completion/", "usr/share/doc-base/", "usr/share/info/",
 	"usr/share/lintian/", "usr/share/locale/", "usr/share/man/"}
 
 // zlib is a library that the package libwine makes when it is installed, so that dpkg does not list it.
 const zlib = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows/zlib1.dll"
 
-// packageFiles returns the files of packages that are installed on this machine, with those of the packages that they
-// depend on, and a list of all with their versions. The image's distribution is that of the machine.
-func packageFiles(packages []string) (files []entry, versions string, err error) {
-	closure, versions, err := closureOf(packages)
-	if err != nil {
-		return nil, "", err
+// debianPackage is an installed package of the distribution, and the source package that it was built from.
+type debianPackage struct {
+	qualified                            string // the name, with the architecture where dpkg needs it
+	name, version, source, sourceVersion string
+}
+
+// packageFiles returns the files of installed packages. The image's distribution is the machine's.
+func packageFiles(packages []debianPackage) (files []entry, err error) {
+	args := []string{"-L"}
+	for _, p := range packages {
+		args = append(args, p.qualified)
 	}
-	list, err := output("dpkg-query", append([]string{"-L"}, closure...)...)
+	list, err := output("dpkg-query", args...)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(list) {
@@ -50,7 +57,7 @@ func packageFiles(packages []string) (files []entry, versions string, err error)
 			continue // an administrator may leave files of packages out (dpkg.cfg, path-exclude)
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		files = append(files, e)
 	}
@@ -59,47 +66,44 @@ func packageFiles(packages []string) (files []entry, versions string, err error)
 	}
 	authorities, err := authorities(files)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return append(files, authorities), versions, nil
+	return append(files, authorities), nil
 }
 
-// closureOf returns the installed packages that these depend on, themselves included, in order.
-func closureOf(packages []string) (names []string, versions string, err error) {
-	all, err := output("dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version} ${binary:Package}\n")
+// closureOf returns the installed packages that these depend on, themselves included, in the order of their names.
+func closureOf(packages []string) ([]debianPackage, error) {
+	all, err := output("dpkg-query", "-W", "-f",
+		"${db:Status-Status} ${binary:Package} ${Package} ${Version} ${source:Package} ${source:Version}\n")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	version, qualified := map[string]string{}, map[string]string{}
+	have := map[string]debianPackage{}
 	for line := range strings.Lines(all) {
-		if f := strings.Fields(line); len(f) == 4 && f[0] == "installed" && version[f[1]] == "" {
-			version[f[1]], qualified[f[1]] = f[2], f[3]
+		if f := strings.Fields(line); len(f) == 6 && f[0] == "installed" && have[f[2]].name == "" {
+			have[f[2]] = debianPackage{f[1], f[2], f[3], f[4], f[5]}
 		}
 	}
 	for _, p := range packages {
-		if version[p] == "" {
-			return nil, "", fmt.Errorf("package %s is not installed, and an image has it: 'apt-get install %[1]s'", p)
+		if have[p].name == "" {
+			return nil, fmt.Errorf("package %s is not installed, and an image has it: 'apt-get install %[1]s'", p)
 		}
 	}
 	tree, err := output("apt-cache", append([]string{"depends", "--recurse", "--installed", "--no-recommends",
 		"--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"}, packages...)...)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	closure := map[string]debianPackage{}
 	for line := range strings.Lines(tree) {
-		// Packages stand at the begin of a line, with what they depend on below. Other architectures' have a colon.
-		if p := strings.TrimSpace(line); !strings.HasPrefix(line, " ") && version[p] != "" {
-			names = append(names, p)
+		// Packages stand at the begin of a line, with their dependencies below. Other architectures' have a colon.
+		if p := strings.TrimSpace(line); !strings.HasPrefix(line, " ") && have[p].name != "" {
+			closure[p] = have[p]
 		}
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	var text strings.Builder
-	for i, p := range names {
-		names[i] = qualified[p]
-		fmt.Fprintf(&text, "%s %s\n", p, version[p])
-	}
-	return names, text.String(), nil
+	return slices.SortedFunc(maps.Values(closure), func(a, b debianPackage) int {
+		return strings.Compare(a.name, b.name)
+	}), nil
 }
 
 // inUsr returns the name of a file without the links /bin, /lib and so on, which lead into /usr.
@@ -159,7 +163,7 @@ func authorities(files []entry) (entry, error) {
 	return entry{name: "etc/ssl/certs/ca-certificates.crt", text: all.Bytes(), mode: 0o644}, nil
 }
 
-// output runs a program that changes nothing.
+// output runs a read-only program.
 func output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

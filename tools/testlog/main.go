@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command testlog reads what `go test -json` prints, so that no test is skipped
+// Command testlog reads the output of `go test -json`, so that no test is skipped
 // unnoticed.
 //
 //	go test -json … | testlog show FILE
 //
-// prints what go test prints without -json, and adds the skipped tests to FILE.
+// prints the output of go test without -json, and adds the skipped tests to FILE.
 //
 //	testlog skipped [-partial] EXPECTED FILE
 //
@@ -49,7 +49,7 @@ func main() {
 
 // showTo shows events and adds the skipped tests to a file.
 func showTo(file string, events io.Reader, out io.Writer) (err error) {
-	// Groups of tests run beside each other and append to one file.
+	// Groups of tests run concurrently and append to one file.
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("record skipped tests: %w", err)

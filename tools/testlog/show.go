@@ -24,16 +24,16 @@ type event struct {
 	Elapsed float64 // seconds; of events that end a test
 }
 
-// pkg collects what a package's tests print until it is known who failed.
+// pkg collects the output of a package's tests until the failed ones are known.
 type pkg struct {
 	tests  []string                    // that run or failed, in the order of their start
 	output map[string]*strings.Builder // by test, "" for the package
 }
 
-// show prints events as go test does without -v: the output of what failed, and
-// one line for each package. Then it prints the slowest tests, and what failed first in
-// each test that failed, which may be far above or cut off in a log. It returns the tests
-// that were skipped.
+// show prints events as go test does without -v: the output of failures, and one line for
+// each package. Then it prints the slowest tests, and the first failure of each failed
+// test, which may be far above or cut off in a log. It returns the tests that were
+// skipped.
 func show(events io.Reader, out io.Writer) ([]skip, error) {
 	var skips []skip
 	var long []event
@@ -74,7 +74,7 @@ func show(events io.Reader, out io.Writer) ([]skip, error) {
 	}
 }
 
-// Tests that take longSeconds are worth a line; of those, the slowest maxLong are shown.
+// Tests that take longSeconds are worth a line; the slowest maxLong of them are shown.
 const (
 	longSeconds = 20
 	maxLong     = 15
@@ -94,7 +94,7 @@ func slowest(ended []event) string {
 const maxMessage = 300
 
 // failure returns a line with the first message of a test that failed: "pod_test.go:3: why".
-// It returns nothing for a test without a message: its subtests have them, or it panicked.
+// It returns "" for a test without a message: its subtests have messages, or it panicked.
 func failure(e event, output *strings.Builder) string {
 	if output == nil {
 		return ""
@@ -109,7 +109,7 @@ func failure(e event, output *strings.Builder) string {
 	return ""
 }
 
-// add takes an event and returns what is to be printed now.
+// add takes an event and returns the output to print now.
 func (p *pkg) add(e event) string {
 	switch {
 	case e.Package == "":
@@ -169,8 +169,7 @@ func withoutMarks(output string) string {
 	return kept.String()
 }
 
-// reason returns what a skipped test gave as its reason, in one line without
-// the place in its source.
+// reason returns a skipped test's reason, in one line without the place in its source.
 func reason(output string) string {
 	var said []string
 	for line := range strings.Lines(withoutMarks(output)) {
@@ -179,7 +178,7 @@ func reason(output string) string {
 			continue
 		}
 		if place, text, ok := strings.Cut(line, ": "); ok && strings.Contains(place, ".go:") {
-			said = said[:0] // the last message is that of Skip
+			said = said[:0] // the last message comes from Skip
 			line = text
 		}
 		said = append(said, line)

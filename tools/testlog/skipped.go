@@ -22,7 +22,7 @@ type skip struct {
 
 func (s skip) name() string { return s.Package + " " + s.Test }
 
-// write adds it to a record. One write is one line, also where others write beside it.
+// write adds it to a record. One write is one line, even with concurrent writers.
 func (s skip) write(w io.Writer) error {
 	line, err := json.Marshal(s)
 	if err == nil {
@@ -83,7 +83,7 @@ func printSkips(w io.Writer, skips []skip) error {
 	return err
 }
 
-// compare fails unless the skipped tests are those of the list.
+// compare fails unless the skipped tests match the list.
 func compare(list string, want []string, got []skip) error {
 	skipped := map[string]bool{}
 	unexpected := 0

@@ -34,10 +34,11 @@ type Plugin struct {
 	Out io.Writer
 }
 
-// endpointName is that of win-bridge (pkg/hns, ConstructEndpointName).
+// endpointName returns the endpoint's name as win-bridge does (pkg/hns,
+// ConstructEndpointName).
 func endpointName(containerID, network string) string { return containerID + "_" + network }
 
-// Add makes the endpoint of a pod and attaches it. An endpoint that is there is attached again.
+// Add makes the endpoint of a pod and attaches it. An existing endpoint is attached again.
 func (p Plugin) Add(args *skel.CmdArgs) error {
 	ctx := context.Background()
 	c, err := parse(args.StdinData)
@@ -141,7 +142,7 @@ func (p Plugin) create(ctx context.Context, c config, n schema.Network, name str
 	return read[schema.Endpoint](ctx, p.HNS, hns.Endpoint, id)
 }
 
-// addresses asks the IPAM plugin for addresses of the pod.
+// addresses requests addresses for the pod from the IPAM plugin.
 func (p Plugin) addresses(ctx context.Context, plugin string, stdin []byte) ([]netip.Prefix, error) {
 	answer, err := invoke.DelegateAdd(ctx, plugin, stdin, p.IPAM)
 	if err != nil {
@@ -199,7 +200,8 @@ func describe(c config, n schema.Network, name string, addresses []netip.Prefix)
 	return e, err
 }
 
-// result says what HNS gave the pod. Of an endpoint that was there before, it says what the first ADD said.
+// result returns the result of ADD from the pod's endpoint in HNS. For an existing endpoint, it equals the
+// result of the first ADD.
 func result(n schema.Network, e schema.Endpoint) (*types100.Result, error) {
 	r := &types100.Result{
 		CNIVersion: types100.ImplementedSpecVersion,
@@ -226,7 +228,7 @@ func result(n schema.Network, e schema.Endpoint) (*types100.Result, error) {
 	return r, nil
 }
 
-// prefixLength returns that of the network's subnet with the address.
+// prefixLength returns the prefix length of the network's subnet with the address.
 func prefixLength(n schema.Network, a netip.Addr) int {
 	for _, ipam := range n.Ipams {
 		for _, s := range ipam.Subnets {
@@ -334,7 +336,7 @@ func (p Plugin) GC(args *skel.CmdArgs) error {
 // notAvailable is the specification's code for a plugin that cannot serve ADD now; the library has no name for it.
 const notAvailable = 50
 
-// Status reports whether pods can be added.
+// Status returns an error if pods cannot be added.
 func (p Plugin) Status(args *skel.CmdArgs) error {
 	ctx := context.Background()
 	c, err := parse(args.StdinData)

@@ -27,7 +27,7 @@ type config struct {
 	RuntimeConfig runtimeConfig `json:"runtimeConfig"`
 	// LoopbackDSR lets a pod reach itself by a Service with direct server return.
 	LoopbackDSR bool `json:"loopbackDSR"`
-	// IPMasqNetwork is a range to which the pod speaks with its own address.
+	// IPMasqNetwork is a range to which the pod connects with its own address.
 	IPMasqNetwork string `json:"ipMasqNetwork"`
 }
 
@@ -63,7 +63,7 @@ func parse(stdin []byte) (config, error) {
 	return c, nil
 }
 
-// dns returns the resolver of a pod: the runtime's, where it has said something.
+// dns returns the resolver of a pod: the runtime's settings override the configuration.
 func (c config) dns() schema.DNS {
 	d := schema.DNS{Domain: c.DNS.Domain, Search: c.DNS.Search, ServerList: c.DNS.Nameservers, Options: c.DNS.Options}
 	if s := c.RuntimeConfig.DNS.Servers; len(s) > 0 {
@@ -75,7 +75,8 @@ func (c config) dns() schema.DNS {
 	return d
 }
 
-// protocol returns the number in Windows Sockets, and false for what win-bridge leaves out, as SCTP.
+// protocol returns the number in Windows Sockets, and false for protocols that win-bridge leaves
+// out, such as SCTP.
 func (m portMapping) protocol() (uint32, bool) {
 	if n, err := strconv.ParseUint(m.Protocol, 0, 10); err == nil {
 		return uint32(n), true

@@ -10,7 +10,7 @@
 // each family, and a port mapping for each family, as Microsoft's sdnbridge with enableDualStack
 // (github.com/microsoft/windows-container-networking, common/core and cni).
 //
-// Differences from win-bridge: apiVersion 1, which is for containers that Docker made, is refused. A policy that cannot
-// be read is an error instead of left out. CHECK and GC, which upstream lacks, do what the CNI specification says. An
-// endpoint is removed before its addresses are given back, so that no two pods have one.
+// Differences from win-bridge: apiVersion 1, which is for containers that Docker made, is refused. A policy that
+// cannot be read is an error instead of left out. CHECK and GC, which upstream lacks, follow the CNI specification.
+// An endpoint is removed before its addresses are given back, so that no two pods have one.
 package bridge

@@ -15,8 +15,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// find returns the objects of a kind whose property has the value, as hnslib asks for them (hcn/hcnnetwork.go,
-// GetNetworkByName). One that is removed meanwhile is left out.
+// find returns the objects of a kind whose property has the value, with the same query as hnslib
+// (hcn/hcnnetwork.go, GetNetworkByName). One that is removed meanwhile is left out.
 func find[T any](ctx context.Context, api hns.API, kind hns.Kind, property, value string) ([]T, error) {
 	filter, err := json.Marshal(map[string]string{property: value})
 	if err != nil {

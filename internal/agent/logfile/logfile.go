@@ -2,6 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package logfile provides log files that rotate, so that their size is bounded.
+// The node agent, its service wrapper and the hosts write their logs with it.
 package logfile
 
 import (

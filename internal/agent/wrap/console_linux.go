@@ -5,5 +5,5 @@ package wrap
 
 import "syscall"
 
-// noConsole has nothing to do on Linux.
+// noConsole returns nil on Linux.
 func noConsole() *syscall.SysProcAttr { return nil }

@@ -3,6 +3,6 @@
 
 package wrap
 
-// dieTogether does nothing: only Windows services are wrapped. The package
-// builds on Linux for its tests.
+// dieTogether is a no-op: only Windows services are wrapped. The package builds on Linux
+// for its tests.
 func dieTogether() error { return nil }

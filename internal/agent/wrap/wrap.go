@@ -4,16 +4,15 @@
 // Package wrap runs the program of a Windows service and writes its output to a
 // log.
 //
-// The service manager starts services without standard streams, so what the
-// kubelet prints would be lost. It starts the wrapper instead, the wrapper
-// starts the program, and the program connects to the service manager itself:
-// the manager accepts a process below the one that it started. The program is
-// the service, with all its controls (graceful node shutdown needs that); the
-// wrapper copies and waits. OpenShift runs its Windows kubelets the same way
-// with Kubernetes' kube-log-runner
-// (github.com/openshift/windows-machine-config-operator pkg/services); ours
-// also makes sure that the program never outlives the wrapper, whose process is
-// the one that the manager knows.
+// The service manager starts services without standard streams, so the kubelet's output
+// would be lost. It starts the wrapper instead, the wrapper starts the program, and the
+// program connects to the service manager itself: the manager accepts a process below the
+// one that it started. The program is the service, with all its controls (graceful node
+// shutdown needs that); the wrapper copies and waits. OpenShift runs its Windows kubelets
+// the same way with Kubernetes' kube-log-runner
+// (github.com/openshift/windows-machine-config-operator pkg/services); ours also makes
+// sure that the program never outlives the wrapper, whose process is the one that the
+// manager knows.
 package wrap
 
 import (
@@ -32,7 +31,7 @@ type Program struct {
 	Argv []string
 	// Log is the file to which its output is appended.
 	Log string
-	// Env are variables, KEY=VALUE, beside those of this process.
+	// Env are variables, KEY=VALUE, in addition to the environment of this process.
 	Env []string
 }
 

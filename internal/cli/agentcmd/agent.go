@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package agentcmd holds the commands of a Windows node.
+// Package agentcmd has the commands of a Windows node, `mullion agent`. The node's
+// administrator and the Windows services of the node run them.
 package agentcmd
 
 import (
@@ -23,7 +24,7 @@ func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run this Windows machine as a node of a cluster",
-		Long: `The agent sets up this machine as ` + agent.ConfigFile + ` describes: the
+		Long: `Set up this machine as ` + agent.ConfigFile + ` describes: the
 configuration of kubelet and kube-proxy, their services, and the pod network.`,
 	}
 	cmd.AddCommand(newRun(s), newStatus(s))
@@ -32,12 +33,12 @@ configuration of kubelet and kube-proxy, their services, and the pod network.`,
 
 func newRun(s cli.Streams) *cobra.Command {
 	var config string
-	var dsr bool
+	var dsr, printStatus bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent until it is stopped",
 		Long: `Run the agent until it is stopped, at a prompt or as a Windows service.
-The node's services keep running without it.`,
+The node's services keep running after it.`,
 		Example: "  mullion agent run\n  sc create mullion start= auto binPath= \"\\\"C:\\Program " +
 			"Files\\mullion\\mullion.exe\\\" agent run\"",
 		Args: cobra.NoArgs,
@@ -52,12 +53,18 @@ The node's services keep running without it.`,
 			if cmd.Flags().Changed("dsr") {
 				c.Network.DSR = &dsr
 			}
-			return run(cmd.Context(), c, s)
+			o := agent.Options{Config: c}
+			if printStatus {
+				o.Statuses = s.Out
+			}
+			return run(cmd.Context(), o, s.Err)
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", agent.ConfigFile, "configuration `file`")
 	cmd.Flags().BoolVar(&dsr, "dsr", true,
-		"let backends of Services see their clients' addresses (default network.dsr of the file, or where HNS can)")
+		"direct server return: pods behind Services see the client's address (default: network.dsr of the file, or on "+
+			"if HNS supports it)")
+	cmd.Flags().BoolVar(&printStatus, "print-status", false, "print each status of the node, a line of JSON")
 	return cmd
 }
 
@@ -70,9 +77,6 @@ func newStatus(s cli.Streams) *cobra.Command {
 			"  mullion agent status -o json",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if output != "text" && output != "json" {
-				return cli.Usagef("output format %q: want text or json", output)
-			}
 			st, err := agent.ReadStatus(agent.Disk{})
 			if err != nil {
 				return cli.WithHint(err, "start it with 'mullion agent run'")
@@ -92,7 +96,7 @@ func newStatus(s cli.Streams) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	cli.Output(cmd, &output, "text", "json")
 	return cmd
 }
 
@@ -136,8 +140,8 @@ func NewService(cli.Streams) *cobra.Command {
 		Use:   "service --log FILE -- PROGRAM [ARGUMENT...]",
 		Short: "Run the program of a Windows service and write its output to a file",
 		Long: `Run the program of a Windows service and write its output to a file. The program
-is the service, unless --as says that this command is: then it ends when the
-program ends, and ends the program when it is told to stop.`,
+itself is the service. With --as, this command is the service: it ends when the
+program ends, and ends the program when the service is stopped.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			p.Argv = argv
@@ -155,7 +159,7 @@ program ends, and ends the program when it is told to stop.`,
 		},
 	}
 	cmd.Flags().StringVar(&p.Log, "log", "", "`file` for the program's output")
-	cmd.Flags().StringVar(&name, "as", "", "be the service of this `name`, for a program that cannot")
+	cmd.Flags().StringVar(&name, "as", "", "`name` of the service, for a program that cannot be a service itself")
 	cmd.Flags().StringArrayVar(&p.Env, "env", nil, "`variable` of the program, KEY=VALUE")
 	if err := cmd.MarkFlagRequired("log"); err != nil {
 		panic(err) // a bug: the flag above does not exist

@@ -6,15 +6,15 @@ package agentcmd
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/cli"
 )
 
 func runAs(context.Context, string, func(context.Context) error) error {
 	return errors.New("services run on Windows")
 }
 
-func run(context.Context, agent.Config, cli.Streams) error {
+func run(context.Context, agent.Options, io.Writer) error {
 	return errors.New("the agent runs on Windows")
 }

@@ -6,6 +6,7 @@ package agentcmd
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"golang.org/x/sys/windows/svc"
@@ -21,12 +22,11 @@ import (
 // no standard streams.
 const serviceLog = `C:\var\log\mullion\agent.log`
 
-func run(ctx context.Context, c agent.Config, s cli.Streams) error {
+func run(ctx context.Context, o agent.Options, out io.Writer) error {
 	service, err := svc.IsWindowsService()
 	if err != nil {
 		return fmt.Errorf("find out who started this process: %w", err)
 	}
-	out := s.Err
 	if service {
 		file, err := logfile.Open(serviceLog, logfile.DefaultBytes, logfile.DefaultKeep)
 		if err != nil {
@@ -40,10 +40,8 @@ func run(ctx context.Context, c agent.Config, s cli.Streams) error {
 		return cli.WithHint(err, "run it as an administrator")
 	}
 	defer manager.Close()
-	a := agent.New(agent.Options{
-		Config: c, SCM: manager, HNS: native.New(),
-		Log: slog.New(slog.NewTextHandler(out, nil)),
-	})
+	o.SCM, o.HNS, o.Log = manager, native.New(), slog.New(slog.NewTextHandler(out, nil))
+	a := agent.New(o)
 	if !service {
 		return a.Run(ctx)
 	}

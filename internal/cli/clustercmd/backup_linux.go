@@ -23,19 +23,17 @@ func Backup(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Save a cluster's objects and keys into one file",
-		Long: `Save everything that 'mullion restore' needs into one archive: a snapshot of all
-objects, which etcd makes while the cluster runs, the certificate authorities
-and keys, the key that Secrets are encrypted with, and the cluster's settings.
-An existing FILE is replaced once the new one is complete; '-' is the standard
-output.
+		Long: `Save a cluster into one archive for 'mullion restore': a snapshot of all objects,
+the certificate authorities and keys, the encryption key of Secrets, and the
+cluster's settings. The cluster may run. An existing FILE is replaced when the
+new one is complete. '-' is the standard output.
 
-The file is not encrypted. Who can read it can read every Secret and act as
-any user of the cluster.
+The file is not encrypted. Anyone who can read it can read every Secret and act
+as any user of the cluster.
 
-Not part of a backup: what is on the hosts (container file systems, emptyDir
-and hostPath volumes, images from 'mullion load'), and logs. A cluster
-with an external etcd (--datastore-endpoints) is refused: back that up with
-etcd's own tools.`,
+A backup does not include the data on the hosts (container file systems, emptyDir
+and hostPath volumes, images from 'mullion load') and the logs. A cluster with an
+external etcd (--datastore-endpoints) is refused: use etcd's own tools for it.`,
 		Example: `  mullion backup cluster.tar
   mullion backup --name ci - | zstd > ci.tar.zst`,
 		Args: cobra.ExactArgs(1),
@@ -82,7 +80,7 @@ func runBackup(ctx context.Context, s cli.Streams, t target, file string) (err e
 	return nil
 }
 
-// explainBackup adds what to do to an error of TakeBackup.
+// explainBackup adds a hint to an error of TakeBackup.
 func explainBackup(err error, cfg cluster.Config) error {
 	if errors.Is(err, cluster.ErrExternal) {
 		return cli.WithHint(err, "back up that etcd with 'etcdctl snapshot save', and copy cluster.json and pki/ of "+

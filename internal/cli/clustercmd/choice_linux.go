@@ -20,8 +20,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// choiceFlags are the flags of `mullion up` that describe the cluster. Each is also
-// a field of cluster.Choice, whose comment says what else a new one needs.
+// choiceFlags are the flags of `mullion up` that describe the cluster. Each is also a
+// field of cluster.Choice, whose comment lists the other places to change for a new one.
 type choiceFlags struct {
 	config       string
 	windows      []string
@@ -44,42 +44,42 @@ type choiceFlags struct {
 func (c *choiceFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&c.config, "config", "",
-		"`file` that describes the cluster, as --dry-run -o yaml prints it; - is the standard input; flags win over it")
+		"`file` that describes the cluster, as --dry-run -o yaml prints it; - for standard input; flags win over it")
 	fl.StringSliceVar(&c.windows, "windows", nil,
 		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025; '' for none (default 2019,2022,2025)")
 	fl.IntVar(&c.linux, "linux", cluster.DefaultLinux,
 		"`number` of Linux workers")
-	addSize(cmd, &c.size, "all of the machine", "all hosts together three quarters of the machine's, each 2Gi or more")
+	addSize(cmd, &c.size, "all of the machine",
+		"the hosts share three quarters of the machine's memory, at least 2Gi each",
+		"the hosts share three quarters of the free space, 2Gi to 100Gi each")
 	fl.StringVar(&c.windowsTaint, "windows-taint", "",
 		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
 			"off)")
-	fl.StringVar(&c.admission, "admission", "",
-		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
-			"only warns, off does neither (default enforce)")
-	fl.StringVar(&c.network, "network", "",
-		"how pods of different nodes reach each other: `l2bridge`, host-gw or vxlan (default l2bridge)")
+	cli.OneOf(cmd, &c.admission, "admission", "",
+		"`mode` for findings in namespaces without admission labels: enforce refuses objects that cannot run, warn "+
+			"only warns, off does neither (default enforce)", "enforce", "warn", "off")
+	cli.OneOf(cmd, &c.network, "network", "",
+		"`mode` of the pod network: l2bridge, host-gw or vxlan (default l2bridge)", "l2bridge", "host-gw", "vxlan")
 	fl.StringVar(&c.family, "ip-family", "",
-		"addresses of nodes, pods and Services: `ipv4`, or dual for IPv4 and IPv6, which needs the network l2bridge "+
-			"(default ipv4)")
+		"address `family` of nodes, pods and Services: ipv4, or dual for IPv4 and IPv6, which needs --network "+
+			"l2bridge (default ipv4)")
 	fl.StringVar(&c.pool, "load-balancer-pool", "",
-		"`range` with the addresses for Services of type LoadBalancer, or none; with two address families one of "+
-			"each, separated by a comma (default 10.90.0.0/24 and fd00:10:90::/112, further clusters 10.90.1.0/24 "+
-			"and so on)")
+		"address `range` for Services of type LoadBalancer, or none; with two address families one range of each, "+
+			"separated by a comma (default 10.90.0.0/24 and fd00:10:90::/112; further clusters 10.90.1.0/24 and so on)")
 	fl.BoolVar(&c.dsr, "dsr", true,
-		"let backends of Services on Windows see their clients' addresses (direct server return); without, they "+
-			"see a node")
+		"direct server return: pods behind Services on Windows see the client's address; without it, a node's address")
 	c.limits = true
 	fl.Var((*cluster.Switch)(&c.limits), "windows-limits",
-		"`on`, or off: whether, as on Windows, programs of a node do not reach its own pods by a Service or node "+
+		"`on|off`: keep two limits of Windows: programs of a node don't reach its own pods through a Service or node "+
 			"port, and builds before 20H2 have no session affinity")
 	fl.BoolVar(&c.noAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses, no StorageClass")
 	fl.BoolVar(&c.noMetrics, "no-metrics", false,
-		"leave the metrics API out: no kubectl top, no autoscaling, unless you deploy a metrics-server")
+		"leave out the metrics API: without a metrics-server of your own there is no kubectl top and no autoscaling")
 	fl.BoolVar(&c.noStorage, "no-storage", false,
 		"leave out the default StorageClass mullion-local (--no-admission leaves it out, too)")
 	fl.BoolVar(&c.policies, "network-policy", true,
-		"enforce NetworkPolicies on all nodes; false leaves it to what you install")
+		"enforce NetworkPolicies on all nodes; false leaves this to another policy manager")
 	fl.StringSliceVar(&c.datastore.Endpoints, "datastore-endpoints", nil,
 		"`URLs` of an external etcd instead of the embedded one")
 	fl.StringVar(&c.datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
@@ -88,15 +88,17 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 }
 
 // addSize adds the flags for the size of hosts.
-func addSize(cmd *cobra.Command, s *cluster.Size, cpus, memory string) {
+func addSize(cmd *cobra.Command, s *cluster.Size, cpus, memory, disk string) {
 	cmd.Flags().IntVar(&s.CPUs, "cpus", 0,
-		"`number` of processors that a host has (default "+cpus+")")
+		"`number` of processors of each host (default: "+cpus+")")
 	cmd.Flags().StringVar(&s.Memory, "memory", "",
-		"memory that a host has, a `quantity` as 4Gi (default "+memory+")")
+		"memory of each host, a `quantity` such as 4Gi (default: "+memory+")")
+	cmd.Flags().StringVar(&s.Disk, "disk", "",
+		"disk of each host for images, pods and claims, a `quantity` such as 20Gi (default: "+disk+")")
 }
 
-// choice returns what the file and the flags ask for, and the name that the file
-// gives the cluster.
+// choice returns the Choice made by the file and the flags, and the cluster's name in the
+// file.
 func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice, string, error) {
 	var doc cluster.Document
 	if given.Changed("config") {
@@ -111,6 +113,7 @@ func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice
 		"linux":              func() { out.Linux = &c.linux },
 		"cpus":               func() { out.CPUs = &c.size.CPUs },
 		"memory":             func() { out.Memory = &c.size.Memory },
+		"disk":               func() { out.Disk = &c.size.Disk },
 		"windows-taint":      func() { out.WindowsTaint = &c.windowsTaint },
 		"admission":          func() { out.Admission = (*policy.Admission)(&c.admission) },
 		"network":            func() { out.NetworkMode = (*agent.NetworkMode)(&c.network) },
@@ -124,7 +127,7 @@ func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice
 		"no-storage":         func() { out.NoStorage = &c.noStorage },
 	}
 	for _, name := range []string{"endpoints", "cafile", "certfile", "keyfile"} {
-		// They belong together: given with flags, nothing of the file remains.
+		// They belong together: if the flags set one, the file's are all ignored.
 		set["datastore-"+name] = func() { out.Datastore = &c.datastore }
 	}
 	for name, f := range set {

@@ -24,7 +24,7 @@ func TestEveryFlagIsAField(t *testing.T) {
 		"admission": "warn", "no-admission": "true", "no-metrics": "true", "network-policy": "false",
 		"no-storage":          "true",
 		"datastore-endpoints": "https://etcd:2379",
-		"cpus":                "2", "memory": "4Gi", "dsr": "false",
+		"cpus":                "2", "memory": "4Gi", "disk": "20Gi", "dsr": "false",
 		"load-balancer-pool": "192.168.240.0/28,fd12::/112",
 		"windows-limits":     "off", "ip-family": "dual",
 	}

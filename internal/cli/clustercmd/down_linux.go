@@ -21,23 +21,26 @@ import (
 func Down(s cli.Streams) *cobra.Command {
 	var t target
 	var purge bool
+	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Stop a cluster; with --purge also remove its data",
+		Short: "Stop a cluster; with --purge, remove its data too",
 		Long: `Stop a cluster and remove all of its processes, network namespaces, mounts,
-nftables tables and network links. Its data is kept for the next 'mullion up'
-unless --purge is given.`,
+nftables tables and network links. The next 'mullion up' finds its data again,
+unless you pass --purge.`,
 		Example: `  mullion down
   mullion down --name ci --purge`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDown(cmd.Context(), s, t, purge) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDown(cmd.Context(), s, t, purge, kubeconfig) },
 	}
 	t.add(cmd)
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "",
+		"kubeconfig `file` that loses the cluster's context, or none (default: the file that up added it to)")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove the cluster's data too: objects, keys, images, logs")
 	return cmd
 }
 
-func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
+func runDown(ctx context.Context, s cli.Streams, t target, purge bool, kubeconfig string) error {
 	l, err := t.layout()
 	if err != nil {
 		return err
@@ -59,13 +62,13 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 		return err
 	}
 	if missing {
-		// Not an error: the cluster is not running, as asked. Stop and Clean have
-		// removed what a cluster whose directory was deleted left behind.
+		// Not an error: the cluster is not running, as requested. Stop and Clean have
+		// removed the remains of a cluster whose directory was deleted.
 		line.Done("nothing to stop: no cluster %s in %s", l.Name, l.DataDir)
 	} else {
 		line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
 	}
-	if file, err := removeContext(ctx, l); err != nil {
+	if file, err := removeContext(ctx, l, kubeconfig); err != nil {
 		fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)
 	} else if file != "" {
 		fmt.Fprintf(s.Err, "   removed context %s from %s\n", contextName(l), file)
@@ -84,8 +87,8 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	return nil
 }
 
-// pruneCache removes what no cluster uses, and prints what it removed. A failure
-// is only a warning: the remaining files just take up space.
+// pruneCache removes the files that no cluster uses, and prints their names. A failure is
+// only a warning: the remaining files just take up space.
 func pruneCache(s cli.Streams, l cluster.Layout) {
 	removed, err := cluster.PruneCache(l)
 	if len(removed) > 0 {

@@ -29,9 +29,10 @@ func Exec(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec HOST -- COMMAND [ARGUMENT...]",
 		Short: "Run a program on a host of the cluster",
-		Long: `Run a program on an emulated Windows host as its administrator, or as root on a
-Linux worker: as a shell on that machine would, not in a pod. The exit code is the
-program's; 126 and 127 mean that it could not be started or was not found.`,
+		Long: `Run a program on an emulated Windows host as its administrator, or on a Linux
+worker as root. The program runs on the host itself, not in a pod. The exit code
+is the program's; 126 means that it could not be started, 127 that it was not
+found.`,
 		Example: `  mullion exec win-1 -- powershell Get-NetAdapter
   mullion exec win-1 -it -- cmd
   mullion exec linux-1 -- ctr images list
@@ -82,11 +83,11 @@ func isHost(cfg cluster.Config, name string) error {
 	return cli.WithHint(cli.Usagef("cluster %q has no host %q", cfg.Name, name), "its hosts: %s", hostNames(cfg))
 }
 
-// stopExec is how long a program may take to end after Ctrl-C.
+// stopExec is the time for a program to end after Ctrl-C.
 const stopExec = 5 * time.Second
 
-// runExec runs a program with the given streams, or with a terminal of its own. It
-// never gets the user's: a program on the host could type into that.
+// runExec runs a program with the given streams, or with a new terminal. It never gets
+// the user's terminal: a program on the host could type into it.
 func runExec(ctx context.Context, s cli.Streams, argv []string, tty bool) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH")}, "/"

@@ -9,6 +9,7 @@ package clustercmd
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,9 @@ func (t *target) existing() (cluster.Layout, cluster.Config, error) {
 	c, err := cluster.Load(l)
 	if errors.Is(err, cluster.ErrNotFound) {
 		return l, c, cli.WithHint(err, "create it with 'mullion up%s'", nameFlag(t.name))
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return l, c, cli.Environmentf("run it with sudo", "%w", err)
 	}
 	return l, c, err
 }

@@ -51,7 +51,7 @@ func place(list []placedImage, host string, images []imageload.Image) []placedIm
 	return list
 }
 
-// platform is that of the image, in words.
+// platform returns the image's platform, in words.
 func (p placedImage) platform() string {
 	return imageload.Image{OS: p.OS, Arch: p.Arch, OSVersion: p.OSVersion}.Platform()
 }
@@ -71,18 +71,14 @@ func Images(s cli.Streams) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List the images that the hosts have",
-		Long: `List the images that the hosts have, each once, with its platform, its size and the
-hosts. The stand-ins of Microsoft's base images, which every Windows host has, are
-shown with --all.`,
+		Short: "List the images on the hosts",
+		Long: `List the images on the hosts with their platforms, sizes and hosts. --all includes
+the stand-ins of Microsoft's base images, which every Windows host has.`,
 		Example: `  mullion images
   mullion images --all --nodes win-1
   mullion images -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return cli.Usagef("output format %q: want text or json", output)
-			}
 			l, cfg, err := t.existing()
 			if err != nil {
 				return err
@@ -99,13 +95,14 @@ shown with --all.`,
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().StringSliceVar(&nodes, "nodes", nil, "`hosts` to ask (default: all)")
-	cmd.Flags().BoolVar(&all, "all", false, "list stand-ins, too")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	cmd.Flags().StringSliceVar(&nodes, "nodes", nil, "`hosts` to list (default: all)")
+	cmd.Flags().BoolVar(&all, "all", false, "include stand-ins")
+	cli.Output(cmd, &output, "text", "json")
 	return cmd
 }
 
-// runImages prints what the hosts that answer have; those that do not are errors.
+// runImages prints the images of the hosts that respond; a host that does not respond is
+// an error.
 func runImages(ctx context.Context, s cli.Streams, l cluster.Layout, nodes []string, output string, all bool) error {
 	list := []placedImage{}
 	var errs []error

@@ -6,6 +6,7 @@ package clustercmd
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -21,10 +22,10 @@ import (
 func Kubectl(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl ...",
-		Short: "Run upstream's kubectl for a cluster (put --name NAME before kubectl's own arguments)",
+		Short: "Run upstream's kubectl for a cluster (--name NAME comes before kubectl's arguments)",
 		Example: `  mullion kubectl get nodes -o wide
   mullion kubectl --name ci get pods
-  ln -s "$(command -v mullion)" /usr/local/bin/kubectl   # run as kubectl, mullion is kubectl`,
+  ln -s "$(command -v mullion)" /usr/local/bin/kubectl   # under this name, mullion is kubectl`,
 		DisableFlagParsing: true, // every flag but a leading --name or --data-dir is kubectl's
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, rest, err := leadingTarget(args)
@@ -36,12 +37,16 @@ func Kubectl(s cli.Streams) *cobra.Command {
 			if os.Getenv("KUBECONFIG") == "" || t.named {
 				l, _, err := t.existing()
 				switch {
+				case errors.Is(err, fs.ErrPermission):
+					// `sudo mullion up` has added the cluster to the kubeconfig of an ordinary user, who may not read
+					// root's.
+					return execKube(append([]string{"kubectl", "--context", contextName(l)}, rest...), env)
 				case err != nil && t.named:
 					return err
 				case errors.Is(err, cluster.ErrNotFound):
 					// The arguments may need no cluster, or name a server.
 					fmt.Fprintf(s.Err, "mullion: warning: %v; create it with 'mullion up'\n", err)
-				case err != nil: // an ordinary user may not read root's clusters
+				case err != nil:
 					fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)
 				}
 				// Of two values, a Go program takes the first.

@@ -14,7 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig/userfile"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig/userfile"
 )
 
 // noKubeconfig is the value of --kubeconfig that leaves all files alone.
@@ -28,9 +28,9 @@ func Kubeconfig(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print a cluster's kubeconfig, or add it to your own",
-		Long: `Print the administrator's kubeconfig of a cluster, with all certificates in it.
-With --merge, add it as context mullion-NAME to the kubeconfig file that your
-kubectl reads, as 'mullion up' does, and make it the current context.`,
+		Long: `Print the administrator's kubeconfig of a cluster, with the certificates in it.
+With --merge, add it to your kubeconfig file as the context mullion-NAME and make
+this the current context, as 'mullion up' does.`,
 		Example: `  mullion kubeconfig > cluster.yaml && KUBECONFIG=cluster.yaml helm list
   mullion kubeconfig --merge                     # into $KUBECONFIG or ~/.kube/config
   mullion kubeconfig --name ci --merge --kubeconfig ci.yaml`,
@@ -45,7 +45,7 @@ kubectl reads, as 'mullion up' does, and make it the current context.`,
 	t.add(cmd)
 	cmd.Flags().BoolVar(&merge, "merge", false, "add the cluster to your kubeconfig file instead of printing it")
 	cmd.Flags().StringVar(&file, "kubeconfig", "",
-		"with --merge, the `file` (default the first of KUBECONFIG that exists, or ~/.kube/config)")
+		"`file` for --merge (default: the first of KUBECONFIG that exists, or ~/.kube/config)")
 	return cmd
 }
 
@@ -85,7 +85,8 @@ func addContext(ctx context.Context, l cluster.Layout, named string) (userfile.F
 	}
 	before, err := durable.ReadStatus[remembered](l.UserKubeconfig())
 	if err == nil && before.Path != "" && before.File != file {
-		// Only one file is remembered. What cannot be removed from the other stays there.
+		// Only one file is remembered. If the context cannot be removed from the other
+		// file, it stays there.
 		_, _ = before.Remove(ctx, userContext(l, nil))
 	}
 	if err := remember(l, remembered{File: file, Chosen: named != ""}); err != nil {
@@ -98,15 +99,15 @@ func userContext(l cluster.Layout, config []byte) userfile.Context {
 	return userfile.Context{Name: contextName(l), Directory: l.Dir(), Config: config}
 }
 
-// remembered says where a cluster's context is, for start and down.
+// remembered is the location of a cluster's context, for start and down.
 type remembered struct {
 	userfile.File
-	// The user named the file with --kubeconfig, or said none: then there is no path.
+	// The user gave --kubeconfig: a file, or none, which leaves the path empty.
 	Chosen bool `json:"chosen,omitempty"`
 }
 
-// chosenKubeconfig returns the --kubeconfig that the cluster was last brought up with,
-// "" if there was none.
+// chosenKubeconfig returns the --kubeconfig that the cluster was last brought up with, or
+// "".
 func chosenKubeconfig(l cluster.Layout) (string, error) {
 	r, err := durable.ReadStatus[remembered](l.UserKubeconfig())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,10 +129,17 @@ func remember(l cluster.Layout, r remembered) error {
 	return nil
 }
 
-// removeContext removes the context that addContext added, and returns the file; ""
-// if there was none. The file is still remembered: the next up adds the context again.
-func removeContext(ctx context.Context, l cluster.Layout) (string, error) {
+// removeContext removes the context that addContext added, from the named file if there is
+// one, and returns the file, or "". The file is still remembered: the next up adds the
+// context again.
+func removeContext(ctx context.Context, l cluster.Layout, named string) (string, error) {
 	file, err := durable.ReadStatus[remembered](l.UserKubeconfig())
+	if named == noKubeconfig {
+		return "", nil
+	}
+	if named != "" {
+		file.File, err = userfile.Find(named, userfile.Process())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

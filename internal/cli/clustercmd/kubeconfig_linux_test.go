@@ -47,9 +47,12 @@ func TestEnter(t *testing.T) {
 		{down: true},
 		{kubeconfig: "", inOther: true},
 		{kubeconfig: home, inHome: true},
+		{down: true, kubeconfig: noKubeconfig, inHome: true},
+		{down: true, kubeconfig: other, inHome: true},
+		{down: true, kubeconfig: home},
 	} {
 		if step.down {
-			if _, err := removeContext(t.Context(), l); err != nil {
+			if _, err := removeContext(t.Context(), l, step.kubeconfig); err != nil {
 				t.Fatal(err)
 			}
 		} else if _, err := enter(t.Context(), l, step.kubeconfig); err != nil {

@@ -43,14 +43,11 @@ func List(s cli.Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return runList(s, dataDir, output) },
 	}
 	addDataDir(cmd, &dataDir)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text, json or name")
+	cli.Output(cmd, &output, "text", "json", "name")
 	return cmd
 }
 
 func runList(s cli.Streams, dataDir, output string) error {
-	if output != "text" && output != "json" && output != "name" {
-		return cli.Usagef("output format %q: want text, json or name", output)
-	}
 	dir, err := absolute(dataDir)
 	if err != nil {
 		return err
@@ -88,8 +85,8 @@ func runList(s cli.Streams, dataDir, output string) error {
 	return w.Flush()
 }
 
-// look says what is known about one cluster. One that cannot be read is in the list,
-// too.
+// look returns the list's entry for one cluster. A cluster that cannot be read has an
+// entry, too.
 func look(l cluster.Layout) listed {
 	out := listed{Name: l.Name, State: "down", Hosts: []string{}, Directory: l.Dir()}
 	cfg, err := cluster.Load(l)

@@ -32,12 +32,13 @@ func Load(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load ARCHIVE|IMAGE...",
 		Short: "Load images onto the hosts: from archives, or from Docker or containerd",
-		Long: `Load images onto the hosts, so that pods can use them without a registry: those in
-OCI or Docker archives (plain or gzip; "-" reads standard input), or those that
-docker, nerdctl or podman on this machine have, by name. A file of a name wins.
-Each host gets the images that it can run: those for its operating system and build.`,
+		Long: `Load images onto the hosts, so that pods can use them without a registry. An
+argument is an OCI or Docker archive (plain or gzip; '-' for standard input), or
+the name of an image in docker, nerdctl or podman on this machine. If a file has
+that name, the file is loaded. Each host gets the images for its operating system
+and build.`,
 		Example: `  mullion load app.tar db.tar
-  mullion load app:v1                  # as docker, nerdctl or podman know it
+  mullion load app:v1                  # from docker, nerdctl or podman
   docker save app:v1 | mullion load -`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,8 +116,8 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.C
 	return errors.Join(errs...)
 }
 
-// archiveOf returns an archive: the file of the name or, if there is none, what a
-// program that keeps images saves under it.
+// archiveOf returns an archive: the file with that name or, if it does not exist, the
+// archive that a program with an image store saves for the name.
 func archiveOf(ctx context.Context, s cli.Streams, name string) (path string, done func(), err error) {
 	_, missing := os.Stat(name)
 	if name == "-" || !errors.Is(missing, fs.ErrNotExist) {
@@ -192,8 +193,8 @@ func hostsFor(cfg cluster.Config, images []imageload.Image) ([]string, error) {
 	return nodes, nil
 }
 
-// record tells placement about the images: their platform may not be known
-// from their names.
+// record adds the images to the records of placement, which cannot always derive the
+// platform from the name.
 func record(ctx context.Context, l cluster.Layout, images []imageload.Image) error {
 	var all []facts.Loaded
 	for _, i := range images {

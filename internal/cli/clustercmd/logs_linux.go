@@ -55,7 +55,7 @@ the logs of the programs on it.`,
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing as the log grows")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new lines as they are written")
 	cmd.Flags().IntVar(&tail, "tail", -1, "print only the last `lines`")
 	return cmd
 }
@@ -71,7 +71,7 @@ func names(files []logFile) []string {
 }
 
 // logFiles lists the logs of a cluster: logs/NAME.log, nodes/NODE/logs/NAME.log, and NAME\NAME.log in C:\var\log of
-// each Windows host.
+// each Windows host that runs.
 func logFiles(l cluster.Layout) ([]logFile, error) {
 	var files []logFile
 	for _, pattern := range []string{filepath.Join(l.Logs(), "*.log"), filepath.Join(l.Node("*"), "logs", "*.log")} {
@@ -87,35 +87,46 @@ func logFiles(l cluster.Layout) ([]logFile, error) {
 			files = append(files, logFile{name, p})
 		}
 	}
-	programs, err := filepath.Glob(filepath.Join(l.WindowsLogs("*"), "*", "*.log"))
+	nodes, err := filepath.Glob(l.Node("*"))
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
-	for _, p := range programs {
-		name := strings.TrimSuffix(filepath.Base(p), ".log")
-		rel, err := filepath.Rel(l.Node("."), p)
+	for _, node := range nodes {
+		node = filepath.Base(node)
+		dir, err := cluster.WindowsLogs(l, node)
+		if err != nil {
+			continue // it is down, and so is its disk
+		}
+		programs, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
 		if err != nil {
 			return nil, fmt.Errorf("list logs: %w", err)
 		}
-		node, _, _ := strings.Cut(rel, "/")
-		// The others there are links to the logs of containers.
-		if name == filepath.Base(filepath.Dir(p)) && within(l.Node(node), p) {
-			files = append(files, logFile{node + "/" + name, p})
+		for _, p := range programs {
+			name := strings.TrimSuffix(filepath.Base(p), ".log")
+			// The others are links to the logs of containers.
+			if name == filepath.Base(filepath.Dir(p)) && within(filepath.Dir(filepath.Dir(dir)), p) {
+				files = append(files, logFile{node + "/" + name, p})
+			}
 		}
 	}
 	slices.SortFunc(files, func(a, b logFile) int { return strings.Compare(a.name, b.name) })
 	return files, nil
 }
 
-// within reports whether a file lies in a directory. Programs of a host can put links on its drive C; the user must not
-// be shown a file of the machine in place of a log.
+// within reports whether a file is in a directory, without links in its path. Programs of a host can put links on its
+// drive C; the user must not be shown a file of the machine in place of a log.
 func within(dir, file string) bool {
-	realDir, err := filepath.EvalSymlinks(dir)
+	rel, err := filepath.Rel(dir, file)
 	if err != nil {
 		return false
 	}
-	realFile, err := filepath.EvalSymlinks(file)
-	return err == nil && strings.HasPrefix(realFile, realDir+"/")
+	for elem := range strings.SplitSeq(rel, "/") {
+		dir = filepath.Join(dir, elem)
+		if st, err := os.Lstat(dir); err != nil || st.Mode()&os.ModeSymlink != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func runLogs(ctx context.Context, s cli.Streams, l cluster.Layout, args []string, tail int, follow bool) error {
@@ -135,8 +146,8 @@ func runLogs(ctx context.Context, s cli.Streams, l cluster.Layout, args []string
 	return cli.WithHint(cli.Usagef("no log named %q", args[0]), "there are: %s", strings.Join(names(files), ", "))
 }
 
-// pollEvery is how often a followed log is checked. A quarter of a second feels
-// immediate and costs nothing.
+// pollEvery is the interval between checks of a followed log. A quarter of a second feels
+// immediate and is cheap.
 const pollEvery = 250 * time.Millisecond
 
 func printLog(ctx context.Context, w io.Writer, path string, tail int, follow bool) error {

@@ -44,7 +44,7 @@ type nodeFlags struct {
 
 func (f *nodeFlags) add(cmd *cobra.Command) {
 	f.target.add(cmd)
-	cmd.Flags().DurationVar(&f.wait, "wait", 3*time.Minute, "how `long` to wait until it is done")
+	cmd.Flags().DurationVar(&f.wait, "wait", 3*time.Minute, "how long to wait for the node")
 }
 
 // running returns the cluster, which must run.
@@ -107,8 +107,8 @@ func nodeAdd(s cli.Streams) *cobra.Command {
 		Use:   "add [NAME]",
 		Short: "Add a host to a running cluster",
 		Long: `Add an emulated Windows host or a Linux worker to a running cluster, and wait until
-its node is Ready. It gets the next free name. With NAME, bring back a host that
-was removed, with its data if that was kept.`,
+its node is Ready. It gets the next free name. With NAME, bring back a removed
+host, with its data unless that was purged.`,
 		Example: `  mullion node add --windows 2025
   mullion node add --linux
   mullion node add --windows 2022 --cpus 1 --memory 2Gi
@@ -123,8 +123,8 @@ was removed, with its data if that was kept.`,
 					return cli.Usagef("--windows: %w", err)
 				}
 			}
-			if len(args) > 0 && flagsGiven(cmd, "cpus", "memory") > 0 {
-				return cli.Usagef("--cpus and --memory are for a new host; %s has its size", args[0])
+			if len(args) > 0 && flagsGiven(cmd, "cpus", "memory", "disk") > 0 {
+				return cli.Usagef("--cpus, --memory and --disk are for a new host; %s has its size", args[0])
 			}
 			if err := size.Validate(); err != nil {
 				return cli.Usagef("%w", err)
@@ -132,9 +132,6 @@ was removed, with its data if that was kept.`,
 			l, _, bin, err := f.running()
 			if err != nil {
 				return err
-			}
-			if err := size.Fits(); err != nil {
-				return environment(errors.Join(err))
 			}
 			ctx, cancel := f.limit(cmd.Context())
 			defer cancel()
@@ -144,7 +141,7 @@ was removed, with its data if that was kept.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&windows, "windows", "", "`build` of a new Windows host: 2016, 1709, 1803, 2019, 2022, 2025")
 	cmd.Flags().BoolVar(&linux, "linux", false, "add a Linux worker")
-	addSize(cmd, &size, "as the other hosts", "as the other hosts")
+	addSize(cmd, &size, "like the other hosts", "like the other hosts", "like the other hosts")
 	return cmd
 }
 
@@ -159,6 +156,10 @@ func flagsGiven(cmd *cobra.Command, names ...string) (given int) {
 
 func runNodeAdd(ctx context.Context, s cli.Streams, l cluster.Layout, bin cluster.Binaries, build string,
 	size cluster.Size, names []string) (err error) {
+	linux := build == "" && (len(names) == 0 || strings.HasPrefix(names[0], "linux-"))
+	if err := environment(errors.Join(size.Fits(), cluster.FitsOneMore(linux))); err != nil {
+		return err
+	}
 	var name string
 	var cfg cluster.Config
 	if len(names) > 0 {
@@ -195,11 +196,11 @@ func nodeRemove(s cli.Streams) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Drain a host, delete its node and end the host",
 		Long: `Cordon and drain a node as 'kubectl drain' does, end its host, and delete the Node
-object. Pods of DaemonSets end with the host, and so does what is in emptyDir
-volumes. The host's data is kept for 'mullion node add NAME' unless --purge is given.`,
+object. Pods of DaemonSets and the contents of emptyDir volumes end with the host.
+'mullion node add NAME' finds the host's data again, unless you pass --purge.`,
 		Example: `  mullion node remove win-4
   mullion node remove win-4 --purge    # its name and address are free again
-  mullion node remove win-2 --force    # do not wait for pods, nor for their budgets`,
+  mullion node remove win-2 --force    # do not wait for pods or disruption budgets`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return f.hosts()
@@ -212,7 +213,7 @@ volumes. The host's data is kept for 'mullion node add NAME' unless --purge is g
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove the host's data too: images, volumes, logs")
-	cmd.Flags().BoolVar(&force, "force", false, "only cordon the node, do not drain it")
+	cmd.Flags().BoolVar(&force, "force", false, "cordon the node without draining it")
 	return cmd
 }
 
@@ -261,11 +262,17 @@ func kubectl(ctx context.Context, l cluster.Layout, bin cluster.Binaries, args .
 	if ctx.Err() != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", args[0], context.Cause(ctx), lastLine(out))
 	}
-	// A node that never joined has nothing to drain.
-	if err != nil && !strings.Contains(string(out), "(NotFound)") {
+	if err != nil && !neverJoined(out) {
 		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, lastLine(out))
 	}
 	return nil
+}
+
+// neverJoined reports whether the output of kubectl, called with one node, consists only of the error that the node
+// does not exist. Such a node has no pods to drain.
+func neverJoined(out []byte) bool {
+	said := string(bytes.TrimSpace(out))
+	return strings.HasPrefix(said, "Error from server (NotFound): nodes ") && !strings.Contains(said, "\n")
 }
 
 func lastLine(out []byte) string {
@@ -290,9 +297,9 @@ func nodeReboot(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reboot NAME",
 		Short: "Shut a host down and boot it again",
-		Long: `Shut a host down and boot it again, and wait until its node is Ready. Its pods stay on
-the node and start again, as after the reboot of a server; drain the node first to
-move them.`,
+		Long: `Shut a host down, boot it again, and wait until its node is Ready. Its pods stay on
+the node and start again, as after the reboot of a server. To move them, drain the
+node first.`,
 		Example: `  mullion node reboot win-1
   mullion kubectl drain win-1 --ignore-daemonsets && mullion node reboot win-1`,
 		Args: cobra.ExactArgs(1),
@@ -336,14 +343,11 @@ func nodeList(s cli.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runNodeList(cmd.Context(), s, t, output) },
 	}
 	t.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text, json or name")
+	cli.Output(cmd, &output, "text", "json", "name")
 	return cmd
 }
 
 func runNodeList(ctx context.Context, s cli.Streams, t target, output string) error {
-	if output != "text" && output != "json" && output != "name" {
-		return cli.Usagef("output format %q: want text, json or name", output)
-	}
 	l, cfg, err := t.existing()
 	if err != nil {
 		return err
@@ -393,7 +397,7 @@ func listNodes(ctx context.Context, l cluster.Layout, cfg cluster.Config) ([]lis
 			node.State, node.Message = st.Components[i].State, st.Components[i].Message
 			err := clientErr
 			if err == nil {
-				err = cluster.NodeReady(ctx, client, n.Name, time.Time{})
+				err = cluster.NodeReady(ctx, client, n.Name)
 			}
 			if node.Ready = err == nil; !node.Ready {
 				node.Message = err.Error()

@@ -23,14 +23,13 @@ func Restore(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a cluster from a backup",
-		Long: `Make a cluster from a file that 'mullion backup' has written; '-' is the standard
-input. The cluster must not exist. It gets the name and the addresses of the one
-that was backed up, so the two cannot run on one machine at the same time.
-Every part of the file is checked before anything is made.
+		Long: `Make a cluster from a file of 'mullion backup'; '-' is the standard input. The
+cluster must not exist. It gets the name and the addresses of the original, so
+the two cannot run on one machine at the same time. restore checks every part of
+the file before it makes the cluster.
 
 'mullion up' then starts it. Its hosts are new: they join again and start the
-containers of all pods afresh. Load images that are in no registry with
-'mullion load' once more.`,
+containers of all pods again. Repeat 'mullion load' for images without a registry.`,
 		Example: `  mullion restore cluster.tar && mullion up
   zstd -d < ci.tar.zst | mullion restore -
   mullion down --purge && mullion restore cluster.tar && mullion up    # go back`,
@@ -82,7 +81,7 @@ func open(in io.Reader, file string) (r io.Reader, done func(), err error) {
 	return f, func() { _ = f.Close() }, nil // opened for reading
 }
 
-// explainRestore adds what to do to an error of cluster.Restore.
+// explainRestore adds a hint to an error of cluster.Restore.
 func explainRestore(err error, file, dataDir, name string) error {
 	switch {
 	case errors.Is(err, cluster.ErrExists):

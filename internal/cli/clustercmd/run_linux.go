@@ -15,7 +15,7 @@ import (
 
 // Run returns `mullion cluster run`, the supervisor, which `mullion up` starts.
 func Run(s cli.Streams) *cobra.Command {
-	group := &cobra.Command{Use: "cluster", Short: "Started by mullion itself"}
+	group := &cobra.Command{Use: "cluster", Short: "Internal commands of mullion"}
 	var t target
 	cmd := &cobra.Command{
 		Use:   "run",

@@ -15,8 +15,7 @@ func Start(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Resume a cluster that was stopped",
-		Long: `Resume a cluster with the settings that it was created with. It is 'mullion up'
-for a cluster that exists.`,
+		Long:  `Resume a cluster with its settings. This is 'mullion up' for an existing cluster.`,
 		Example: `  mullion stop && mullion start
   mullion start --name ci --wait 1m`,
 		Args: cobra.NoArgs,

@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -40,6 +42,9 @@ type report struct {
 	LoadBalancerPool string             `json:"loadBalancerPool"`
 	IPFamily         string             `json:"ipFamily"` // "ipv4" or "dual"
 	Components       []supervise.Status `json:"components"`
+	// Frozen lists the programs of each node that were restarted because they did not
+	// respond.
+	Frozen map[string][]supervise.Freeze `json:"frozen,omitempty"`
 }
 
 // Status is `mullion status`.
@@ -49,22 +54,18 @@ func Status(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the status of a cluster and its components",
-		Long: "Show the status of a cluster and its components. The exit code is 0 if everything is ready and 1 if " +
-			"not.",
+		Long:  "Show the status of a cluster and its components. The exit code is 0 if all are ready, otherwise 1.",
 		Example: `  mullion status
   mullion status -o json | jq .components`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), s, t, output) },
 	}
 	t.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	cli.Output(cmd, &output, "text", "json")
 	return cmd
 }
 
 func runStatus(ctx context.Context, s cli.Streams, t target, output string) error {
-	if output != "text" && output != "json" {
-		return cli.Usagef("output format %q: want text or json", output)
-	}
 	l, cfg, err := t.existing()
 	if err != nil {
 		return err
@@ -110,6 +111,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 
 		LoadBalancerPool: cluster.PoolName(pools),
 		IPFamily:         cfg.Families(),
+		Frozen:           map[string][]supervise.Freeze{},
 	}
 	r.Healthy = running && len(st.Components) > 0
 	client, clientErr := cluster.Client(l)
@@ -118,7 +120,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 			// The host runs; the node's readiness is a separate question.
 			err := clientErr
 			if err == nil {
-				err = cluster.NodeReady(ctx, client, c.Name, time.Time{})
+				err = cluster.Explain(l, c.Name, cluster.NodeReady(ctx, client, c.Name))
 			}
 			if err != nil {
 				r.Components[i].Message = err.Error()
@@ -126,6 +128,9 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 			}
 		}
 		r.Healthy = r.Healthy && c.State == supervise.Ready
+		if list := cluster.Freezes(l, c.Name); cluster.IsNode(cfg, c.Name) && len(list) > 0 {
+			r.Frozen[c.Name] = list
+		}
 	}
 	return r, nil
 }
@@ -143,6 +148,14 @@ func (r report) print(s cli.Streams) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.Frozen)) {
+		for _, f := range r.Frozen[node] {
+			fmt.Fprintf(s.Out, "\n%s: %s %s ago", node, f.Message, time.Since(f.At).Round(time.Second))
+		}
+	}
+	if len(r.Frozen) > 0 {
+		fmt.Fprintln(s.Out)
 	}
 	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, %s, load balancer pool %s\n"+
 		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.IPFamily, r.LoadBalancerPool, r.Admission)

@@ -16,8 +16,8 @@ func Stop(s cli.Streams) *cobra.Command {
 		Use:   "stop",
 		Short: "Stop a cluster and keep its data",
 		Long: `Stop a cluster and keep its data: objects, images, the hosts' drives. 'mullion
-start' resumes it. It is 'mullion down' without --purge, but for a cluster that
-does not exist, which is an error.`,
+start' resumes it. 'mullion down' without --purge does the same, except that a
+missing cluster is an error for stop.`,
 		Example: `  mullion stop
   mullion stop --name ci`,
 		Args: cobra.NoArgs,
@@ -25,7 +25,7 @@ does not exist, which is an error.`,
 			if _, _, err := t.existing(); err != nil {
 				return err
 			}
-			return runDown(cmd.Context(), s, t, false)
+			return runDown(cmd.Context(), s, t, false, "")
 		},
 	}
 	t.add(cmd)

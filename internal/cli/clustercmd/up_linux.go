@@ -27,13 +27,13 @@ type upFlags struct {
 }
 
 func (f *upFlags) addWait(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait for everything to be ready")
+	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how long to wait for everything to be ready")
 }
 
 func (f *upFlags) addKubeconfig(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
-		"`file` to which the cluster's context is added, or none (default the one that was named before, the "+
-			"first of KUBECONFIG that exists, or ~/.kube/config)")
+		"kubeconfig `file` for the cluster's context, or none (default: the file of the last --kubeconfig, the first "+
+			"of KUBECONFIG that exists, or ~/.kube/config)")
 }
 
 // Up is `mullion up`.
@@ -42,30 +42,30 @@ func Up(s cli.Streams) *cobra.Command {
 	var c choiceFlags
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Create or resume a cluster on this machine",
+		Short: "Create a cluster on this machine, or resume it",
 		Long: `Start a cluster: upstream's control plane in one process, emulated Windows hosts
 that run upstream's unmodified kubelet.exe and kube-proxy.exe, and Linux workers
 with upstream's kubelet, kube-proxy and containerd.
 
-A second run starts only what is missing and keeps the data of earlier runs; to
-remove the data, use 'mullion down --purge'.
+A second run starts the missing parts and keeps the data of earlier runs. 'mullion
+down --purge' removes the data.
 
-Everything that describes a cluster can be in a file, too (--config). Flags win over
-it, and --dry-run -o yaml prints it. A setting that an existing cluster does not
-have is refused with the difference; hosts can be added.
+A file can describe the cluster, too (--config). Flags win over the file.
+--dry-run -o yaml prints it. For an existing cluster, up refuses changed settings
+and shows the difference. It can add hosts.
 
-The cluster becomes the current context of your kubectl, mullion-NAME; 'mullion
-down' removes the context again. Under sudo, your kubectl is that of the user who
-called it.`,
-		Example: `  mullion up                                  # a host each of Windows Server 2019, 2022, 2025, Linux
+The cluster's context, mullion-NAME, becomes the current context of your kubectl.
+'mullion down' removes it. Under sudo, up changes the kubeconfig of the user who ran
+sudo.`,
+		Example: `  mullion up                                  # Windows Server 2019, 2022 and 2025, and a Linux worker
   mullion up --windows 2019,2019              # two hosts of one build
   mullion up --windows 2022 --linux 0         # Windows hosts only
   mullion up --windows-taint os=windows:NoSchedule
   mullion up --cpus 2 --memory 4Gi            # the size of each host
-  mullion up --network vxlan                  # pods in an overlay that flannel makes
+  mullion up --network vxlan                  # pods in flannel's overlay network
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
   mullion up --dry-run                        # print the whole plan, change nothing
-  mullion up --dry-run -o yaml > cluster.yaml # what the flags say, as a file
+  mullion up --dry-run -o yaml > cluster.yaml # write the flags to a file
   mullion up --config cluster.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -84,8 +84,9 @@ called it.`,
 	c.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
 		"print directories, certificates, programs and their order; change nothing")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text",
-		"with --dry-run, the `format`: text for the whole plan, or yaml for a file that --config reads")
+	f.output = "text"
+	cli.OneOf(cmd, &f.output, "output", "o",
+		"`format` of --dry-run: text for the whole plan, or yaml for a file that --config reads", "text", "yaml")
 	f.addWait(cmd)
 	f.addKubeconfig(cmd)
 	return cmd
@@ -99,8 +100,8 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if f.wait <= 0 {
 		return cli.Usagef("--wait %s: must be positive", f.wait)
 	}
-	if f.output != "" && f.output != "text" && (f.output != "yaml" || !f.dryRun) {
-		return cli.Usagef("output format %q: want text or, with --dry-run, yaml", f.output)
+	if f.output != "text" && !f.dryRun {
+		return cli.Usagef("--output %s needs --dry-run", f.output)
 	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {
@@ -128,7 +129,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	if err := watch(ctx, s, l, plan.Rows()); err != nil {
 		if began && errors.Is(ctx.Err(), context.Canceled) {
-			// Ctrl-C: stop what this invocation started, and only that.
+			// Ctrl-C: stop the cluster only if this invocation started it.
 			fmt.Fprintln(s.Err, "mullion: interrupted: stopping the cluster")
 			return errors.Join(context.Canceled, cluster.Stop(context.WithoutCancel(ctx), l))
 		}
@@ -149,8 +150,8 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	return nil
 }
 
-// enter adds the cluster's context where --kubeconfig says, or where it said when the
-// cluster was brought up before, and returns how the user reaches the cluster.
+// enter adds the cluster's context to the file of --kubeconfig, given now or at an
+// earlier start of the cluster, and returns instructions for reaching the cluster.
 func enter(ctx context.Context, l cluster.Layout, kubeconfig string) (string, error) {
 	direct := "kubeconfig: " + l.Kubeconfig()
 	if kubeconfig == "" {
@@ -170,19 +171,23 @@ func enter(ctx context.Context, l cluster.Layout, kubeconfig string) (string, er
 	return fmt.Sprintf("kubectl context: %s (%s)", contextName(l), file.Path), nil
 }
 
-// preflight checks what the cluster needs, with the network and hosts that it has or is to have.
+// preflight checks the cluster's requirements, for its present or planned network and hosts.
 func preflight(l cluster.Layout, f upFlags, bin cluster.Binaries) error {
 	var c cluster.Config
 	if f.NetworkMode != nil {
 		c.NetworkMode = *f.NetworkMode
 	}
-	if chosen, err := cluster.Choose(l, f.Choice); err == nil { // if not, Make says so later
+	if chosen, err := cluster.Choose(l, f.Choice); err == nil { // otherwise Make returns the error later
 		c = chosen
 	}
-	return environment(cluster.Preflight(bin, c))
+	_, running, err := cluster.ReadState(l)
+	if err != nil {
+		return err
+	}
+	return environment(cluster.Preflight(bin, c, running))
 }
 
-// environment turns what Preflight found into one error with all hints.
+// environment turns the findings of Preflight into one error with all hints.
 func environment(err error) error {
 	if err == nil {
 		return nil
@@ -219,7 +224,7 @@ func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) er
 	return err
 }
 
-// differs adds what to do to the error that refuses choices.
+// differs adds a hint to the error that refuses choices.
 func differs(err error, name string) error {
 	if _, ok := errors.AsType[*cluster.DifferentError](err); !ok {
 		return err

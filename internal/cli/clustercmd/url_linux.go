@@ -24,9 +24,8 @@ func URL(s cli.Streams) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "url SERVICE",
-		Short: "Print the address at which a Service answers from this machine",
-		Long: "url waits until a Service accepts connections, and prints the address at which this machine reaches " +
-			"it.",
+		Short: "Print the address of a Service for this machine",
+		Long:  `Wait until a Service accepts connections, and print its address for this machine.`,
 		Example: `  curl "$(mullion url win-webserver)"
   mullion url web --namespace shop --port https
   mullion url web --wait 0                        # do not wait`,
@@ -80,10 +79,10 @@ func serviceName(arg string) (string, error) {
 	return name, nil
 }
 
-// quietFor is how long a wait may take before its progress is shown.
+// quietFor is the length of a wait before its progress is shown.
 const quietFor = time.Second
 
-// awaitAnswer waits until the Service answers and shows what it waits for.
+// awaitAnswer waits until the Service responds, and shows the reason for the wait.
 func awaitAnswer(ctx context.Context, s cli.Streams, client kubernetes.Interface, namespace, name, url string,
 	wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package installcmd is `mullion install` and `mullion uninstall`.
+// Package installcmd has the commands `mullion install` and `mullion uninstall`, which
+// add the manager to an existing cluster and remove it.
 package installcmd
 
 import (
@@ -51,21 +52,21 @@ func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the admission webhooks and controllers in a cluster",
-		Long: `install adds mullion's manager to an existing cluster (Kubernetes 1.30 or
-newer). The manager places pods on nodes that can run them, rejects objects that
-cannot work on Windows, with the reason and the fix, and maintains a
-RuntimeClass for each Windows build. It does not change the nodes, except that
-it adds missing labels and the taint given by --windows-taint.
+		Long: `Add mullion's manager to an existing cluster (Kubernetes 1.30 or newer). The
+manager places pods on nodes that can run them. It rejects objects that cannot
+work on Windows, with the reason and the fix. It maintains a RuntimeClass for
+each Windows build. On nodes, it adds only missing labels and the taint of
+--windows-taint.
 
-To upgrade or reconfigure mullion, run install again: it changes only what
-differs. An interrupted installation can be resumed the same way. All checks
-run before the first change. "mullion uninstall" removes everything.
+To upgrade or reconfigure mullion, or after an interruption, run install again:
+it changes only the differences. All checks run before the first change.
+'mullion uninstall' removes everything.
 
-An installation begins with --admission warn: whatever ran before is admitted
-as it is, with warnings. --report lists which objects of the cluster would be
-refused by --admission enforce, and which only by the level strict, which the
-label admission.mullion.dev/enforce of a namespace chooses; it changes nothing.
-Labels of a namespace count more than --admission.
+The default is --admission warn: existing workloads keep running, and objects
+that cannot work cause warnings. --report lists the objects that --admission
+enforce would refuse, and the objects that the level strict would refuse. A
+namespace gets that level from the label admission.mullion.dev/enforce. Labels
+of a namespace win over --admission.
 
 The cluster's nodes pull the manager's image. "make image" builds it as an
 archive, which you can push to a registry or load onto the nodes.`,
@@ -73,8 +74,8 @@ archive, which you can push to a registry or load onto the nodes.`,
   mullion install --context staging --image registry.example/mullion:v0.1.0 --image-pull-secret regcred
   mullion install --windows-taint os=windows:NoSchedule --rules-failure-policy Fail
   mullion install --dry-run | kubectl apply -f -
-  mullion install --report                    # what would be refused of what runs now
-  mullion install --admission enforce         # refuse what cannot run`,
+  mullion install --report                    # list the objects that enforce would refuse
+  mullion install --admission enforce         # refuse objects that cannot run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd.Flags().Changed("output")); err != nil {
@@ -104,27 +105,29 @@ archive, which you can push to a registry or load onto the nodes.`,
 	fl.Int32Var(&f.cfg.Replicas, "replicas", install.DefaultReplicas, "`number` of managers")
 	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "",
 		"`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
-	fl.StringVar((*string)(&f.cfg.Admission), "admission", string(policy.AdmissionWarn),
-		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
-			"only warns, off does neither")
-	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore",
-		"`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them")
+	f.cfg.Admission, f.cfg.RulesFailurePolicy = policy.AdmissionWarn, "Ignore"
+	cli.OneOf(cmd, (*string)(&f.cfg.Admission), "admission", "",
+		"`mode` for findings in namespaces without admission labels: enforce refuses objects that cannot run, warn "+
+			"only warns, off does neither", "enforce", "warn", "off")
+	cli.OneOf(cmd, &f.cfg.RulesFailurePolicy, "rules-failure-policy", "",
+		"`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them", "Ignore", "Fail")
 	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false,
-		"let the manager read the image pull secrets of all namespaces, so that it can query private registries")
+		"let the manager read the image pull secrets of all namespaces, to query private registries")
 	fl.BoolVar(&f.cfg.NoRegistries, "no-registries", false, "do not query registries for the platforms of images")
 	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil,
 		"`registries` (HOST or HOST:PORT) that may be queried over plain HTTP")
 	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "",
 		"`name` of a ConfigMap in the namespace whose ca.crt holds the CA certificates of registries")
-	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
+	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "leave GMSA to another webhook")
 	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
 	fl.BoolVar(&f.cfg.Storage, "storage", false,
 		"add the StorageClass mullion-local, for volumes on nodes that run mullion's agent")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects without contacting a cluster")
 	fl.BoolVar(&f.report, "report", false,
 		"list the objects in the cluster that enforce and strict would refuse; change nothing")
-	fl.StringVarP(&f.output, "output", "o", "",
-		"output `format`: yaml (default) or json of --dry-run, table (default) or json of --report")
+	cli.OneOf(cmd, &f.output, "output", "o",
+		"output `format`: yaml (default) or json of --dry-run, table (default) or json of --report",
+		"yaml", "json", "table")
 	fl.BoolVar(&f.wait, "wait", true, "wait until the managers run and their webhooks are registered")
 	fl.BoolVar(&f.force, "force-conflicts", false, "take over fields that other clients have set")
 	return cmd
@@ -181,7 +184,7 @@ func (f *installFlags) run(ctx context.Context, s cli.Streams) error {
 	return nil
 }
 
-// runReport prints what would be refused.
+// runReport prints the objects that would be refused.
 func (f *installFlags) runReport(ctx context.Context, s cli.Streams) error {
 	cluster, host, err := f.connect()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/install"
 )
 
-// output prints a line for each finished object, and one changing line that shows
-// what the command is waiting for.
+// output prints a line for each finished object, and one changing line that shows the
+// objects the command is waiting for.
 type output struct {
 	progress *cli.Progress
-	wait     *cli.Line // nil while nothing is waited for
+	wait     *cli.Line // nil without a wait
 	steps    int
 }
 
@@ -45,14 +45,14 @@ func (o *output) done(text string) {
 	o.progress.Start("%s", text).Done("%s", text)
 }
 
-// fail ends the line that waits, and says how an interruption is meant.
+// fail ends the waiting line, and prints a hint after an interruption.
 func (o *output) fail(err error) error {
 	if o.wait != nil {
 		o.wait.Fail("%s", "not done")
 		o.wait = nil
 	}
 	if errors.Is(err, context.Canceled) {
-		o.progress.Start("").Fail("interrupted: call it again to go on")
+		o.progress.Start("").Fail("interrupted: run it again to continue")
 	}
 	return err
 }

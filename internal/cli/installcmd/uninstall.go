@@ -19,16 +19,15 @@ func NewUninstall(s cli.Streams) *cobra.Command {
 	var purge, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove what mullion install added to a cluster",
-		Long: `uninstall removes an installation, even if it is incomplete, its manager is down,
-or it is in another namespace than expected. It removes the webhook
-configurations first, so that the API server does not wait for webhooks that no
-longer answer.
+		Short: "Remove mullion's installation from a cluster",
+		Long: `Remove an installation, also if it is incomplete, in another namespace, or its
+manager is down. uninstall removes the webhook configurations first, so that the
+API server does not wait for webhooks that no longer answer.
 
-It lists what it keeps, and why: RuntimeClasses that workloads use, the
-definition of GMSACredentialSpecs while any exist, and the namespace if it holds
-other objects. --purge removes these too. Pods stay on their nodes and keep the
-fields that placement set; nodes keep their labels, which are still correct.`,
+It keeps RuntimeClasses that workloads use, the definition of GMSACredentialSpecs
+while any exist, and the namespace if it holds other objects. It lists them with
+the reason, and --purge removes them too. Pods stay on their nodes and keep the
+fields that placement set. Nodes keep their labels, which are still correct.`,
 		Example: `  mullion uninstall
   mullion uninstall --context staging --dry-run
   mullion uninstall --purge`,
@@ -66,8 +65,8 @@ fields that placement set; nodes keep their labels, which are still correct.`,
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&purge, "purge", false, "also remove what is in use: RuntimeClasses, GMSACredentialSpecs, "+
-		"and the namespace with everything in it")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed; change nothing")
+	cmd.Flags().BoolVar(&purge, "purge", false, "also remove objects in use: RuntimeClasses, GMSACredentialSpecs, "+
+		"and the namespace with all its contents")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list the objects to remove; change nothing")
 	return cmd
 }

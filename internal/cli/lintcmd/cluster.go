@@ -90,8 +90,8 @@ func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Fact
 	return facts, nil
 }
 
-// silent returns the error about a cluster that does not answer. Its exit code is not that
-// of findings.
+// silent returns the error about a cluster that does not respond. Its exit code differs
+// from the one for findings.
 func (c *connection) silent(ctx context.Context, err error) error {
 	err = fmt.Errorf("query the cluster at %s: %w", c.host, err)
 	if ctx.Err() != nil {

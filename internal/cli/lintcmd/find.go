@@ -24,17 +24,17 @@ import (
 	"github.com/mullion-k8s/mullion/internal/version"
 )
 
-// found holds what the arguments name.
+// found holds the inputs that the arguments name.
 type found struct {
 	inputs []lint.Input
 	named  []string     // folders whose kustomizations the user named
 	met    []string     // folders with kustomizations, in the folders that the user named
 	within []string     // the folders that the user named
-	failed []lint.Build // what cannot be built
-	notes  []lint.Note  // what is left out
+	failed []lint.Build // failed builds
+	notes  []lint.Note  // on skipped files
 }
 
-// finder finds what the arguments name.
+// finder finds the inputs that the arguments name.
 type finder struct {
 	s        cli.Streams
 	excluded excluder
@@ -43,7 +43,7 @@ type finder struct {
 	found
 }
 
-// note tells the user what is left out.
+// note prints a note about a skipped file.
 func (out *found) note(s cli.Streams, file, text string) {
 	fmt.Fprintf(s.Err, "mullion: %s\n", text)
 	out.notes = append(out.notes, lint.Note{File: file, Text: text})
@@ -81,7 +81,7 @@ func (f flags) find(ctx context.Context, s cli.Streams, excluded excluder, args 
 // charts renders the charts that the user named.
 func (out *finder) charts(ctx context.Context, f flags) error {
 	for _, dir := range f.charts {
-		// Without a version, helm takes one of its own.
+		// Without a version, helm uses its default.
 		o := chart.Options{Values: f.values, Set: f.set, Kubernetes: cmp.Or(f.kubernetes, version.Kubernetes)}
 		rendered, err := chart.Render(ctx, dir, o)
 		switch {
@@ -108,7 +108,7 @@ func (out *finder) charts(ctx context.Context, f flags) error {
 	return nil
 }
 
-// argument resolves one file or folder. What does not exist is an input that
+// argument resolves one file or folder. A file that does not exist is an input that
 // cannot be read, which the run reports.
 func (out *finder) argument(ctx context.Context, path string) error {
 	if path == "-" {
@@ -193,7 +193,7 @@ func (out *finder) search(ctx context.Context, folder string) error {
 }
 
 // dependencies reports whether a folder holds other projects' files, which a package
-// manager has written: that of npm, or of Go.
+// manager (npm or Go) has written.
 func dependencies(folder string) bool {
 	switch filepath.Base(folder) {
 	case "node_modules":
@@ -216,7 +216,7 @@ func testData(folder string) bool {
 	return err == nil && len(tests) > 0
 }
 
-// kustomizations reads the kustomizations; nil if there are none.
+// kustomizations reads the kustomizations; nil if the list is empty.
 func (out *found) kustomizations(ctx context.Context) (*kustomize.Set, error) {
 	if len(out.named)+len(out.met) == 0 {
 		return nil, nil
@@ -228,15 +228,15 @@ func (out *found) kustomizations(ctx context.Context) (*kustomize.Set, error) {
 	return set, nil
 }
 
-// build builds the kustomizations, and leaves only those inputs that none of
-// them names.
+// build builds the kustomizations, and leaves only the inputs that no kustomization
+// names.
 func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error) {
 	set, err := out.kustomizations(ctx)
 	if err != nil || set == nil {
 		return out.failed, err
 	}
 	builds := out.failed
-	alone := map[string]bool{} // resources of what could not be built
+	alone := map[string]bool{} // resources of failed builds
 	told := map[string]bool{}
 	for _, dir := range set.Tops(out.named, out.met) {
 		made, err := set.Build(ctx, dir)
@@ -256,7 +256,7 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		}
 		switch {
 		case err != nil && len(made.Left) > 0: // which is probably why
-			out.note(s, b.File, b.File+" is not checked as a whole, because of what is left out")
+			out.note(s, b.File, b.File+" is only partly checked, because parts are left out")
 		case err != nil:
 			b.Problem = "kustomize cannot build this: " + relative(err.Error())
 			b.Hint = "see the whole message: kubectl kustomize " + filepath.Dir(b.File)
@@ -274,8 +274,8 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		builds = append(builds, b)
 	}
 	for i := range out.inputs {
-		// What stands beside a kustomization that does not name it may be a patch, or a
-		// resource for it, that is switched off.
+		// A file next to a kustomization that does not name it may be a disabled patch or
+		// resource.
 		in := &out.inputs[i]
 		in.Part = alone[checkout.Real(in.Name)] || in.Found && kustomize.File(filepath.Dir(in.Name)) != ""
 	}
@@ -285,8 +285,7 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 	return builds, nil
 }
 
-// relative makes absolute paths below the working folder relative to it, which
-// is how users know them.
+// relative makes absolute paths below the working folder relative to it, as users expect.
 func relative(text string) string {
 	wd, err := os.Getwd()
 	if err != nil {

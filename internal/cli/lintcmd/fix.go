@@ -111,8 +111,8 @@ func (f *fixing) file(ctx context.Context, name string) error {
 	return nil
 }
 
-// unreadable goes on with the other files. Without --diff, the check after the
-// fixes reports the file.
+// unreadable continues with the other files. Without --diff, the check after the fixes
+// reports the file.
 func (f *fixing) unreadable(err error) error {
 	if f.flags.diff {
 		f.unread = true
@@ -121,8 +121,8 @@ func (f *fixing) unreadable(err error) error {
 	return nil
 }
 
-// changes returns a kustomization that would build pods for another operating
-// system if a file had another text; "" if there is none.
+// changes returns a kustomization that would build pods for another operating system if a
+// file had another text, or "".
 func (f *fixing) changes(ctx context.Context, path string, text []byte) (string, error) {
 	if f.set == nil || !f.set.Names(path) {
 		return "", nil

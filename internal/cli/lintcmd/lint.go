@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package lintcmd is `mullion lint`.
+// Package lintcmd has the command `mullion lint`, which finds the inputs of package
+// lint, reads the repository's settings and writes the fixes.
 package lintcmd
 
 import (
@@ -37,51 +38,49 @@ func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint [FILE|FOLDER|-]...",
 		Short: "Check manifests for fields that Windows nodes reject, ignore or treat differently",
-		Long: `lint reads manifests (YAML or JSON; files, folders or standard input) and reports
-fields that Windows nodes reject, silently ignore or treat differently, with the
-reason and the fix.
+		Long: `Read manifests (YAML or JSON; files, folders or standard input) and report fields
+that Windows nodes reject, silently ignore or treat differently, with the reason
+and the fix.
 
-A folder with a kustomization.yaml is checked as what it builds, as kubectl
-kustomize would; -k does so for one folder. Nothing is fetched, and no plugin
-runs. --chart renders a chart with the helm that is installed. In folders,
-patches and files that are not manifests are skipped.
+In a folder with a kustomization.yaml, lint builds the kustomization like kubectl
+kustomize and checks the result. -k does this for one folder. lint downloads no
+files and runs no plugins. --chart renders a chart with the installed helm. In
+folders, lint skips patches and files that are not manifests.
 
-It finds more if it knows the nodes: describe them with --builds and
---node-taints, or use --cluster to read nodes, RuntimeClasses and namespaces
-from the API server. Without files, --cluster checks the objects in the cluster.
-lint never changes the cluster and never contacts a registry.
+lint finds more with a description of the nodes: pass --builds and --node-taints,
+or use --cluster to read nodes, RuntimeClasses and namespaces from the API server.
+Without files, --cluster checks the objects in the cluster. lint never changes the
+cluster and never contacts a registry.
 
-If mullion's admission webhooks are installed, they add selectors and
-tolerations to pods. With --placed, or if --cluster finds the webhooks, lint
-reports only the remaining problems.
+mullion's admission webhooks add selectors and tolerations to pods. With --placed,
+or if --cluster finds the webhooks, lint reports only the remaining problems.
 
---fix edits the files: it adds the fields that admission would add to the pods
+--fix edits the files. It adds the fields that admission would add to pods
 (selectors for the operating system, spec.os.name), and removes fields that only
-Linux uses. It never edits patches, and custom resources only if it knows their
-schema. A fix that would change the operating system of a pod, also of one that
-a kustomization builds, is left to you. With --diff it prints the changes only.
-If the nodes are known, it also adds a selector for the builds that can run the
-image, and tolerations for the nodes' taints. It fixes pod templates
-of Deployments and other workloads too, and keeps all other lines and comments.
-A second run changes nothing. Remaining findings are printed (with - to standard
-error) and determine the exit code.
+Linux uses. With --builds or --cluster, it also adds a selector for the builds that
+can run the image, and tolerations for the nodes' taints. It fixes pod templates of
+Deployments and other workloads, too, and keeps all other lines and comments. It
+never edits patches, nor custom resources with an unknown schema. It leaves to you
+any fix that would change the operating system of a pod. With --diff it only prints
+the changes. A second run changes nothing. lint prints the remaining findings (to
+standard error if the input is -), and they determine the exit code.
 
-Settings of a repository are in .mullion.yaml, in the folder of the files or in
-one above it, up to the root of the git checkout: paths to leave out, severities
-of rules, the nodes. Flags win over it. --baseline FILE leaves out findings that
-the file lists; --write-baseline writes the file. In folders, what git ignores
-is not checked.
+.mullion.yaml has the settings of a repository: paths to leave out, severities of
+rules, the nodes. It is in the folder of the files or in a parent folder, up to the
+root of the git checkout. Flags win over it. --baseline FILE leaves out the findings
+listed in the file, and --write-baseline writes the file. In folders, lint skips
+files that git ignores.
 
-A comment suppresses rules for a field and everything below it, an annotation
-for an object. Both need a reason:
+A comment suppresses rules for a field and everything below it, an annotation for
+an object. Both need a reason:
 
-  # mullion:ignore WIN312 the node has nothing else to do
-  ignore.lint.mullion.dev/WIN312: the node has nothing else to do
+  # mullion:ignore WIN312 no other pod runs on this node
+  ignore.lint.mullion.dev/WIN312: no other pod runs on this node
 
-The exit code is 0 without findings, 1 with findings, 2 if the command line or
-the settings are wrong, and 5 if there is something that lint cannot read: a file
-that is missing or not a manifest, a kustomization that cannot be built. The
-other files are checked nevertheless.`,
+The exit code is 0 without findings, 1 with findings, and 2 if the command line or
+the settings are wrong. It is 5 if lint cannot read an input: a file that is missing
+or not a manifest, or a kustomization that cannot be built. lint still checks the
+other files.`,
 		Example: `  mullion lint deploy/
   helm template chart/ | mullion lint -
   mullion lint --builds 2022,2025 --node-taints os=windows:NoSchedule deploy/
@@ -103,7 +102,7 @@ other files are checked nevertheless.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.kubernetes, "kubernetes-version", "",
-		"Kubernetes `version` of the cluster, such as 1.34 (default: the newest that lint knows)")
+		"Kubernetes `version` of the cluster, such as 1.34 (default: the newest that lint supports)")
 	fl.StringSliceVar(&f.builds, "builds", nil, "`builds` of the Windows nodes, such as 2022,2025 or 10.0.20348")
 	fl.StringSliceVar(&f.taints, "node-taints", nil, "`taints` of all Windows nodes, such as os=windows:NoSchedule")
 	fl.BoolVar(&f.cluster, "cluster", false,
@@ -112,19 +111,21 @@ other files are checked nevertheless.`,
 	fl.StringVar(&f.context, "context", "", "`name` of the kubeconfig context (default: the current context)")
 	fl.StringVarP(&f.namespace, "namespace", "n", "", "check only the cluster's objects in this `namespace`")
 	fl.BoolVar(&f.placed, "placed", false,
-		"check pods as mullion's placement will change them; implied if --cluster finds it")
-	fl.StringVar(&f.platform, "platform", "", "the managed platform, if its rules differ: `eks`")
-	fl.StringVarP(&f.output, "output", "o", "text", "output `format`: text, json (one object per line), sarif, "+
-		"github (annotations of a workflow) or junit")
-	fl.StringVar(&f.severity, "severity", "warning", "minimum severity to print: `error`, warning or info")
-	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
-	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with "+
-		"- to standard output")
+		"expect mullion's placement to change the pods; implied if --cluster finds its webhooks")
+	fl.StringVar(&f.platform, "platform", "", "`name` of the managed platform, if its rules differ: eks")
+	f.output, f.severity, f.failOn = "text", "warning", "warning"
+	levels := []string{"error", "warning", "info"}
+	cli.OneOf(cmd, &f.output, "output", "o", "output `format`: text, json (one object per line), sarif, "+
+		"github (annotations of a workflow) or junit", lint.Formats()...)
+	cli.OneOf(cmd, &f.severity, "severity", "", "minimum `level` to print: error, warning or info", levels...)
+	cli.OneOf(cmd, &f.failOn, "fail-on", "", "minimum `level` for exit code 1: error, warning or info", levels...)
+	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; for "+
+		"-, write to standard output")
 	fl.StringSliceVar(&f.charts, "chart", nil,
 		"render the Helm chart in a `folder` with the installed helm, and check it")
 	fl.StringSliceVarP(&f.values, "values", "f", nil, "`file` with values for --chart")
 	fl.StringArrayVar(&f.set, "set", nil, "`key=value` for --chart")
-	fl.BoolVar(&f.diff, "diff", false, "with --fix: print the changes, and write nothing")
+	fl.BoolVar(&f.diff, "diff", false, "with --fix: print the changes and leave the files alone")
 	fl.StringSliceVarP(&f.kustomize, "kustomize", "k", nil,
 		"build the kustomization of a `folder` and check the result")
 	fl.StringVar(&f.config, "config", "", "`file` with settings (default: .mullion.yaml in the repository)")
@@ -185,7 +186,7 @@ func (f flags) check(args []string) error {
 	return nil
 }
 
-// nothing reports whether the command line names nothing to check.
+// nothing reports whether the command line names no input.
 func (f flags) nothing(args []string) bool { return len(args)+len(f.kustomize)+len(f.charts) == 0 }
 
 // facts derives facts about the cluster from the flags.

@@ -35,7 +35,7 @@ type run struct {
 	cluster          *connection        // nil without --cluster
 	accepted         *baseline.Baseline // nil without --baseline
 	found            found
-	unread           bool // a file could not be read, and the user has been told
+	unread           bool // a file could not be read, which has been reported to the user
 }
 
 // start runs the command.
@@ -79,7 +79,7 @@ func start(cmd *cobra.Command, s cli.Streams, f flags, args []string) error {
 	return r.check(ctx, printer)
 }
 
-// prepare reads the rest of the flags, and what they name.
+// prepare reads the rest of the flags, and the files that they name.
 func (r *run) prepare(ctx context.Context) error {
 	var err error
 	if r.facts, err = r.flags.facts(); err != nil {
@@ -99,7 +99,7 @@ func (r *run) prepare(ctx context.Context) error {
 	case file != "":
 		if r.accepted, err = baseline.Read(file); err != nil {
 			return cli.WithHint(cli.Usagef("%w", err),
-				"write it with --baseline %s --write-baseline; it lists what is there now", file)
+				"write it with --baseline %s --write-baseline; it lists the current findings", file)
 		}
 	}
 	if !r.flags.cluster {
@@ -123,11 +123,11 @@ const gcPercent = 800
 // trees of large documents are live memory.
 const softMemoryBytes = 144 << 20
 
-// buildMemoryBytes is softMemoryBytes while kustomizations are built: their
-// objects stay in memory, and a limit below what stays keeps the collector busy.
+// buildMemoryBytes is softMemoryBytes while kustomizations are built: their objects stay
+// in memory, and a limit below their size keeps the collector busy.
 const buildMemoryBytes = 512 << 20
 
-// check checks what was found, or the objects of the cluster.
+// check checks the inputs found, or the objects of the cluster.
 func (r *run) check(ctx context.Context, printer lint.Printer) error {
 	if len(r.found.named)+len(r.found.met) > 0 {
 		debug.SetMemoryLimit(buildMemoryBytes)
@@ -210,9 +210,9 @@ func (r *run) counts(sum lint.Summary) string {
 	}
 	switch skipped := sum.SkippedDocuments(); {
 	case skipped == 1:
-		b.WriteString(" (1 document skipped that is no manifest)")
+		b.WriteString(" (1 document skipped that is not a manifest)")
 	case skipped > 1:
-		fmt.Fprintf(&b, " (%d documents skipped that are no manifests)", skipped)
+		fmt.Fprintf(&b, " (%d documents skipped that are not manifests)", skipped)
 	}
 	fmt.Fprintf(&b, ": %s, %s, %d suppressed",
 		count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)

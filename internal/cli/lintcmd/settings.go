@@ -39,8 +39,8 @@ func (f *flags) root(args []string) string {
 	return checkout.Real(".")
 }
 
-// read reads the settings of the repository: those of the file that --config
-// names or of the one that applies to all paths of the command line.
+// read reads the settings of the repository: the file that --config names, or the one
+// that applies to all paths of the command line.
 func (f *flags) read(args []string) (settings.Settings, error) {
 	file := f.config
 	for i, path := range f.paths(args) {
@@ -67,7 +67,7 @@ func (f *flags) read(args []string) (settings.Settings, error) {
 	return out, nil
 }
 
-// merge takes over the settings for which there is no flag on the command line.
+// merge applies the settings for flags that are not on the command line.
 func (f *flags) merge(set *pflag.FlagSet, s settings.Settings) {
 	take := func(name string, value string, into *string) {
 		if value != "" && !set.Changed(name) {
@@ -94,10 +94,10 @@ func (f *flags) merge(set *pflag.FlagSet, s settings.Settings) {
 	}
 }
 
-// excluder reports which files the user does not want to be checked.
+// excluder matches the files that the user excludes from the checks.
 type excluder []*checkout.Matcher
 
-// excluder combines the patterns of the settings with those of --exclude.
+// excluder combines the patterns of the settings with the ones from --exclude.
 func (f *flags) excluder(s settings.Settings) (excluder, error) {
 	var out excluder
 	if len(s.Exclude) > 0 {

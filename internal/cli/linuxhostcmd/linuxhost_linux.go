@@ -6,42 +6,25 @@
 package linuxhostcmd
 
 import (
-	"errors"
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
-	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/cli/hostcmd"
 	"github.com/mullion-k8s/mullion/internal/linuxhost"
 )
 
 // New returns the command mullion-linuxhost.
 func New(s cli.Streams) *cobra.Command {
-	var config string
-	cmd := &cobra.Command{
-		Use:   "mullion-linuxhost --config FILE",
-		Short: "Run one Linux worker until it is stopped",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := linuxhost.Load(config)
-			if err != nil {
-				return cli.Usagef("%w", err)
-			}
-			err = linuxhost.Run(cmd.Context(), c, slog.New(slog.NewTextHandler(s.Err, nil)))
-			if errors.Is(err, host.ErrRunning) {
-				return cli.Environmentf("see 'mullion status'", "%w", err)
-			}
-			return err
-		},
-	}
-	cli.HostConfig(cmd, &config)
+	cmd := hostcmd.New(s, "mullion-linuxhost", "Run one Linux worker until it is stopped",
+		hostcmd.Kind[linuxhost.Config]{
+			Load: linuxhost.Load, Run: linuxhost.Run, Init: linuxhost.Init, Exec: linuxhost.Exec,
+		})
 	cmd.AddCommand(&cobra.Command{
-		Use:    "init",
-		Short:  "Process 1 of the host",
+		Use:    linuxhost.ProtectCommand,
+		Short:  "Hook of runc",
 		Hidden: true,
-		RunE:   func(cmd *cobra.Command, args []string) error { return linuxhost.Init(cmd.Context(), args) },
-	}, cli.HostExec(linuxhost.Load, linuxhost.Exec))
-	cmd.CompletionOptions.DisableDefaultCmd = true
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return linuxhost.Protect(s.In) },
+	})
 	return cmd
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package managercmd is `mullion manager`: the program that an installation
-// runs in a cluster.
+// Package managercmd has the command `mullion manager`, which the pods of an
+// installation run. It turns flags into the configuration of package manager.
 package managercmd
 
 import (
@@ -44,17 +44,17 @@ func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the admission webhooks and controllers of a cluster",
-		Long: `manager serves the admission webhooks: it places pods on nodes that can run them,
-rejects objects that cannot work on Windows, with the reason and the fix, and
-fills in credential specs (GMSA). It also maintains a RuntimeClass for each
-Windows build and the labels and taints of Windows nodes, and records on pods
-that no node can run why that is so.
+		Long: `Serve the admission webhooks: they place pods on nodes that can run them, reject
+objects that cannot work on Windows, with the reason and the fix, and fill in
+credential specs (GMSA). The manager also maintains a RuntimeClass for each
+Windows build and the labels and taints of Windows nodes. If no node can run a
+pod, it records the reason on the pod.
 
-"mullion install" runs it in a cluster; "mullion up" includes it in its control
+'mullion install' runs the manager in a cluster, and 'mullion up' in its control
 plane. It creates its own certificates, stores them in a Secret and renews them.
 It registers the webhooks once they answer. Several managers can run at the same
 time: all of them serve the webhooks, one runs the controllers.`,
-		Example: `  mullion manager                                  in a pod, as "mullion install" sets it up
+		Example: `  mullion manager                                  # in a pod of 'mullion install'
   mullion manager --kubeconfig admin.kubeconfig --listen 192.0.2.1:9443 --url https://192.0.2.1:9443
   mullion manager --rules-failure-policy Fail --windows-taint os=windows:NoSchedule`,
 		Args: cobra.NoArgs,
@@ -73,21 +73,21 @@ time: all of them serve the webhooks, one runs the controllers.`,
 		"`namespace` of the certificates, the Lease and the Service")
 	fl.StringVar(&f.listen, "listen", ":9443", "`address` on which the webhooks listen")
 	fl.StringVar(&f.service, "service", inventory.Service,
-		"`name` of the Service by which the API server finds the webhooks")
-	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
+		"`name` of the Service in front of the webhooks")
+	fl.StringVar(&f.url, "url", "", "`URL` of the webhooks for the API server, instead of a Service")
 	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file` with CA certificates; clients of the webhooks must "+
-		"present a certificate signed by one of them")
+		"present a certificate that one of them signed")
 	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")
 	fl.StringVar(&f.metrics, "metrics", ":8080",
 		"`address` of /metrics, in Prometheus' format (plain HTTP); empty for none")
 	fl.BoolVar(&f.leaderElect, "leader-elect", true, "elect one of several managers to run the controllers")
 	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; "+
 		"empty for none")
-	fl.StringVar(&f.admission, "admission", string(policy.AdmissionEnforce), "what happens to findings where a "+
-		"namespace's labels do not say it: `enforce` refuses what cannot run, warn only warns, off does neither")
+	fl.StringVar(&f.admission, "admission", string(policy.AdmissionEnforce), "`mode` for findings in namespaces "+
+		"without admission labels: enforce refuses objects that cannot run, warn only warns, off does neither")
 	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore",
-		"what happens to objects when the rules webhook does not answer: `Ignore` admits them, Fail rejects them")
-	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
+		"`policy` for objects when the rules webhook does not answer: Ignore admits them, Fail rejects them")
+	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "leave GMSA to another webhook")
 	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
 	fl.StringVar(&f.defaultOS, "default-os", "linux",
 		"operating `system` of pods that do not specify one: linux or windows")
@@ -98,7 +98,7 @@ time: all of them serve the webhooks, one runs the controllers.`,
 	fl.BoolVar(&f.storage, "storage", false, "create the StorageClass mullion-local and provision its volumes")
 	fl.StringVar(&f.owner, "owner-cluster-role", "",
 		"`name` of the ClusterRole that owns the certificates and webhook configurations: they are deleted with it")
-	fl.StringVar(&f.log, "log-level", "info", "minimum level to log: `debug`, info, warn or error")
+	fl.StringVar(&f.log, "log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	return cmd
 }
 

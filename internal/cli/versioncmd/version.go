@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package versioncmd is `mullion version`.
+// Package versioncmd has the command `mullion version`, which the programs for Linux
+// and for Windows share.
 package versioncmd
 
 import (
@@ -20,24 +21,20 @@ func New(s cli.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of mullion and of its Kubernetes",
+		Short:   "Print the versions of mullion and Kubernetes",
 		Example: "  mullion version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			switch output {
-			case "text":
+			if output == "text" {
 				_, err := fmt.Fprintf(s.Out, "mullion %s\nKubernetes %s\n%s %s/%s\n", version.String(),
 					version.Kubernetes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 				return err
-			case "json":
-				return json.NewEncoder(s.Out).Encode(map[string]string{"mullion": version.String(),
-					"kubernetes": version.Kubernetes, "go": runtime.Version(), "platform": runtime.GOOS + "/" +
-						runtime.GOARCH})
-			default:
-				return cli.Usagef("output format %q: want text or json", output)
 			}
+			return json.NewEncoder(s.Out).Encode(map[string]string{"mullion": version.String(),
+				"kubernetes": version.Kubernetes, "go": runtime.Version(), "platform": runtime.GOOS + "/" +
+					runtime.GOARCH})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	cli.Output(cmd, &output, "text", "json")
 	return cmd
 }

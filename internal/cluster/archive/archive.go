@@ -9,8 +9,8 @@
 //	pki/NAME         keys, certificates, the key of encryption at rest
 //	etcd.snapshot    all objects: a snapshot as etcd itself writes it
 //
-// Extract trusts nothing of an archive: names, sizes, kinds and the order of members
-// must be those of the manifest, and the manifest's must be among these.
+// Extract does not trust an archive: the names, sizes, kinds and order of its members
+// must match the manifest, and each entry of the manifest must be a member.
 package archive
 
 import (
@@ -60,7 +60,7 @@ type Manifest struct {
 	// Name of the cluster.
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Revision of etcd's data, and how many keys it has.
+	// Revision of etcd's data, and the number of its keys.
 	Revision int64 `json:"revision"`
 	Keys     int   `json:"keys"`
 	// Files are the other members, in their order.
@@ -121,8 +121,8 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// parse reads a manifest. The version is looked at first: what a newer mullion
-// writes may have fields that this one does not know.
+// parse reads a manifest. The version is checked first: the manifest of a newer mullion
+// may have fields that are unknown to this one.
 func parse(data []byte) (Manifest, error) {
 	made, err := durable.ParseStatus[struct {
 		Format     int    `json:"format"`

@@ -60,7 +60,7 @@ func compressor(r *bufio.Reader) string {
 	for program, magic := range map[string]string{
 		"gzip": "\x1f\x8b", "xz": "\xfd7zXZ\x00", "zstd": "\x28\xb5\x2f\xfd", "bzip2": "BZh",
 	} {
-		// Too short is not an error here: the archive's reader says so.
+		// Too short is not an error here: the archive's reader returns it.
 		if head, _ := r.Peek(len(magic)); string(head) == magic {
 			return program
 		}
@@ -118,8 +118,8 @@ func extract(root *os.Root, f File, r io.Reader) error {
 	return nil
 }
 
-// readErrors marks the errors of reading an archive, to tell them from those of
-// writing what it contains.
+// readErrors marks the errors of reading an archive, to distinguish them from errors of
+// writing its content.
 type readErrors struct {
 	io.Reader
 	member string

@@ -91,7 +91,7 @@ func (s Source) describe() (File, error) {
 	return File{Name: s.Name, Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
 }
 
-// write writes the member, and fails if it is no longer what f says.
+// write writes the member, and fails if the source no longer matches f.
 func (s Source) write(t *tar.Writer, f File, at time.Time) error {
 	r, err := s.open()
 	if err != nil {

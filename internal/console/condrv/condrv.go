@@ -3,8 +3,8 @@
 
 // Package condrv connects Wine's server and the console host. The server queues
 // the console calls of programs. In one server request, get_next_console_request,
-// the host answers the last call and asks for the next one
-// (server/protocol.def of Wine 8; the same in 9).
+// the host answers the last call and requests the next one (server/protocol.def of
+// Wine 8; the same in 9).
 package condrv
 
 import "encoding/binary"
@@ -14,11 +14,11 @@ import "encoding/binary"
 const RequestName = "get_next_console_request"
 
 // NumberOffset is where the console host finds the number of the request: in
-// its own image, in the DOS stub that nothing else uses. internal/wine writes it
+// its own image, in the DOS stub, which has no other use. internal/wine writes it
 // there when it lays out a runtime.
 const NumberOffset = 0x60
 
-// requestSize is that of union generic_request and generic_reply.
+// requestSize is the size of union generic_request and generic_reply.
 const requestSize = 64
 
 // request is struct get_next_console_request_request without its header.
@@ -29,8 +29,8 @@ type request struct {
 	status uint32 // of the answer
 }
 
-// encode lays the request out as the server reads it. number is that of the
-// request, out and in the sizes of the data that go along.
+// encode lays the request out as the server reads it. number is the request's
+// number, out and in are the sizes of its data.
 func (r request) encode(number uint32, out, in int) [requestSize]byte {
 	var b [requestSize]byte
 	flag := func(at int, on bool) {

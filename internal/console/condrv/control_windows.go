@@ -55,7 +55,7 @@ func (s *Server) Control(c console.Control) error {
 	return nil
 }
 
-// endAll waits for programs to end and ends those that do not.
+// endAll waits for programs to end and kills the remaining ones.
 func endAll(programs []windows.Handle) {
 	deadline := time.Now().Add(closeGrace)
 	for _, p := range programs {
@@ -107,8 +107,8 @@ func startThread(process windows.Handle, routine, parameter uintptr) {
 	}
 }
 
-// programs lists the processes of the console. Only a member is told them, so
-// this process becomes one for the moment.
+// programs lists the processes of the console. Only a member can list them, so this
+// process becomes one for the moment.
 func (s *Server) programs() ([]uint32, error) {
 	parent, err := parentOf(windows.GetCurrentProcessId())
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	wideCharToMultiByte = kernel32.NewProc("WideCharToMultiByte")
 )
 
-// Valid reports whether the system knows the code page.
+// Valid reports whether the system supports the code page.
 func (Pages) Valid(page uint32) bool {
 	ok, _, _ := isValidCodePage.Call(uintptr(page))
 	return ok != 0

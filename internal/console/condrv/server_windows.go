@@ -22,7 +22,7 @@ type Server struct {
 	in     []byte
 }
 
-// What marks a module that has been installed into a runtime, and where
+// The mark of a module that has been installed into a runtime, and its place
 // (internal/wine, markBuiltin).
 const (
 	mark       = "Wine builtin DLL"
@@ -76,8 +76,8 @@ const (
 )
 
 // Next gives the answer to the last request, if it was not one that waits, and
-// returns the next one; ok is false if there is none. signal tells the server
-// that input waits.
+// returns the next one; ok is false without one. signal reports waiting input to
+// the server.
 func (s *Server) Next(answer console.Reply, signal bool) (r console.Request, ok bool, err error) {
 	for {
 		got := s.do(request{server: uint32(s.handle), signal: signal, status: answer.Status}, answer.Data)
@@ -88,8 +88,8 @@ func (s *Server) Next(answer console.Reply, signal bool) (r console.Request, ok 
 		case console.StatusPending:
 			return r, false, nil
 		case statusOverflow:
-			// The request's own data are larger than the buffer, and size says how
-			// large. The answer has been taken.
+			// The request's own data are larger than the buffer, and size has their
+			// length. The answer has been taken.
 			s.in = make([]byte, got.size)
 			answer = console.Reply{}
 		default:
@@ -104,7 +104,7 @@ func (s *Server) Answer(answer console.Reply, signal bool) {
 	s.do(request{server: uint32(s.handle), signal: signal, read: true, status: answer.Status}, answer.Data)
 }
 
-// Signal tells the server that input waits. No call may be waiting for it.
+// Signal reports to the server whether input waits. No call may be waiting for it.
 func (s *Server) Signal(signal bool) {
 	s.Answer(console.Reply{Status: console.StatusPending}, signal)
 }

@@ -3,8 +3,8 @@
 
 // Package inband reports the terminal's size and its end to a console within the
 // terminal's input. Linux uses signals for this, which do not reach Windows
-// programs. The form is that of terminals' own reports in mode 2048: CSI 48 ; rows
-// ; columns ; height ; width t, the last two in pixels; without numbers the
+// programs. The form is the same as in terminals' own reports in mode 2048: CSI 48
+// ; rows ; columns ; height ; width t, the last two in pixels; without numbers the
 // terminal is gone.
 //
 // Source: gist.github.com/rockorager/e695fb2924d36b2bcf1fff4a3704bd83, "In-Band
@@ -36,8 +36,8 @@ type Event struct {
 	Gone          bool
 }
 
-// Cut looks for a report at the beginning of data. n is its length, 0 if there
-// is none; more is set if data may be the beginning of one.
+// Cut looks for a report at the beginning of data. n is its length, or 0; more is
+// set if data may be the beginning of one.
 func Cut(data []byte) (e Event, n int, more bool) {
 	if len(data) < len(Gone) {
 		return e, 0, bytes.HasPrefix([]byte(Gone), data) || bytes.HasPrefix([]byte(prefix), data)

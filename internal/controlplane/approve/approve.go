@@ -3,20 +3,20 @@
 
 // Package approve decides about the certificate requests of nodes.
 //
-// Two signers concern it. A joining node asks kubernetes.io/kube-apiserver-
-// client-kubelet for its identity, with a bootstrap token: upstream's own
-// approver would grant any name, so a token would be enough to become a node
-// that exists already; here the name must be the one that the token is bound to,
-// or unused. A node asks kubernetes.io/kubelet-serving for the certificate
-// of its own HTTPS server: upstream leaves that to the cluster's owner; here the
-// names and addresses must be the node's own and lie in the nodes' network.
+// Two signers concern it. A joining node requests its identity from
+// kubernetes.io/kube-apiserver-client-kubelet, with a bootstrap token: upstream's own
+// approver would grant any name, so a token would be enough to become a node that exists
+// already; here the name must be the one that the token is bound to, or unused. A node
+// requests the certificate of its HTTPS server from kubernetes.io/kubelet-serving:
+// upstream leaves its approval to the cluster's owner; here the names and addresses must
+// be the node's own and lie in the nodes' network.
 //
 // Renewal of a client certificate by the node that holds it is approved by
-// kube-controller-manager and not looked at here.
+// kube-controller-manager and ignored here.
 //
-// decide is pure; Controller feeds it. A request that can never be right is
-// denied, so that the node's log says why; one that may become right (the node
-// has yet to register its addresses) waits.
+// decide is pure; Controller feeds it. A request that can never be right is denied, so
+// that the node's log has the reason; one that may become right (the node has yet to
+// register its addresses) waits.
 package approve
 
 import (
@@ -48,7 +48,7 @@ type verdict int
 // The verdicts.
 const (
 	ignore  verdict = iota // not ours to decide
-	wait                   // not yet; look again
+	wait                   // not yet; retry
 	deny                   // never
 	approve                //
 )
@@ -56,11 +56,11 @@ const (
 // String implements fmt.Stringer.
 func (v verdict) String() string { return [...]string{"ignore", "wait", "deny", "approve"}[v] }
 
-// evidence holds everything besides the request on which the decision depends.
+// evidence holds everything except the request on which the decision depends.
 type evidence struct {
-	// Token is the Secret of the requester's bootstrap token; nil if it is gone.
+	// Token is the Secret of the requester's bootstrap token; nil if it no longer exists.
 	Token *corev1.Secret
-	// Node is the object of the node that the request names; nil if there is none.
+	// Node is the object of the node that the request names, or nil.
 	Node *corev1.Node
 	// Nodes are all of them.
 	Nodes []corev1.Node
@@ -70,8 +70,8 @@ type evidence struct {
 	Reserved  []netip.Addr
 }
 
-// subject says which node and which token a request is about, so that the
-// evidence can be gathered; ours is false for requests that decide would ignore.
+// subject returns the node and the token of a request, so that the evidence can be
+// gathered; ours is false for requests that decide would ignore.
 func subject(csr *certv1.CertificateSigningRequest) (node, token string, ours bool) {
 	if len(csr.Status.Certificate) > 0 || decided(csr) {
 		return "", "", false
@@ -132,7 +132,7 @@ func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateReque
 		return deny, "a client certificate has no names or addresses"
 	}
 	if !usagesAre(csr.Spec.Usages, certv1.UsageClientAuth) {
-		return deny, fmt.Sprintf("usages %q, want those of a client", csr.Spec.Usages)
+		return deny, fmt.Sprintf("usages %q, want client usages", csr.Spec.Usages)
 	}
 	if f.Token == nil {
 		return deny, "the bootstrap token has been deleted"
@@ -154,10 +154,10 @@ func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateReque
 func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string,
 	f evidence) (verdict, string) {
 	if csr.Spec.Username != nodeUser+node || !slices.Contains(csr.Spec.Groups, nodesGroup) {
-		return deny, fmt.Sprintf("%s asks for a certificate of node %s", csr.Spec.Username, node)
+		return deny, fmt.Sprintf("%s requests a certificate of node %s", csr.Spec.Username, node)
 	}
 	if !usagesAre(csr.Spec.Usages, certv1.UsageServerAuth) {
-		return deny, fmt.Sprintf("usages %q, want those of a server", csr.Spec.Usages)
+		return deny, fmt.Sprintf("usages %q, want server usages", csr.Spec.Usages)
 	}
 	if len(req.DNSNames)+len(req.IPAddresses) == 0 {
 		return deny, "a server's certificate needs a name or an address"
@@ -204,8 +204,8 @@ func listed(networks []netip.Prefix) string {
 	return strings.Join(text, ", ")
 }
 
-// usagesAre reports whether the usages are exactly those that a kubelet requests: want,
-// digital signature, and with an RSA key also key encipherment
+// usagesAre reports whether the usages are exactly the ones that a kubelet requests:
+// want, digital signature, and with an RSA key also key encipherment
 // (k8s.io/kubernetes/pkg/apis/certificates, ValidateKubeletServingCSR).
 func usagesAre(have []certv1.KeyUsage, want certv1.KeyUsage) bool {
 	s := slices.Clone(have)

@@ -202,10 +202,10 @@ func TestJudgeServing(t *testing.T) {
 		{"name not registered", with([]string{"win-9"}), nil, facts(nil, self), wait, "win-9"},
 		{"nothing", nil, nil, facts(nil, self), deny, "needs a name"},
 		{"for another node", own, func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-2" },
-			facts(nil, self), deny, "asks for"},
+			facts(nil, self), deny, "requests a certificate"},
 		{"by a user", own, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Groups = []string{"system:authenticated"}
-		}, facts(nil, self), deny, "asks for"},
+		}, facts(nil, self), deny, "requests a certificate"},
 		{"as a client", own, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth}
 		}, facts(nil, self), deny, "usages"},

@@ -5,11 +5,9 @@ package approve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,19 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
-)
-
-// Retry intervals. A kubelet requests its serving certificate within a second of
-// registering, and again after about 15 minutes.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	"github.com/mullion-k8s/mullion/internal/manager/controller"
 )
 
 // Controller approves and denies the requests of a cluster.
@@ -42,55 +31,26 @@ type Controller struct {
 
 // Run works until the context is cancelled.
 func (c *Controller) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry,
-		lastRetry))
-	defer queue.ShutDown()
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
-	informer := factory.Certificates().V1().CertificateSigningRequests()
-	put := func(obj any) {
-		if csr, ok := obj.(*certv1.CertificateSigningRequest); ok {
-			if _, _, ours := subject(csr); ours {
-				queue.Add(csr.Name)
-			}
-		}
-	}
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put,
-		UpdateFunc: func(_, obj any) { put(obj) }}); err != nil {
-		return fmt.Errorf("watch certificate requests: %w", err)
-	}
-	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	factory.WaitForCacheSync(ctx.Done())
-	context.AfterFunc(ctx, queue.ShutDown)
-	for {
-		name, down := queue.Get()
-		if down {
-			return nil
+	requests := factory.Certificates().V1().CertificateSigningRequests().Informer()
+	w := controller.Watch{Log: c.Log, Queue: controller.NewQueue()}
+	w.Handle = func(ctx context.Context, name string) error {
+		if csr := controller.Find[certv1.CertificateSigningRequest](requests, name); csr != nil {
+			return c.handle(ctx, csr)
 		}
-		csr, err := informer.Lister().Get(name)
-		if err == nil {
-			err = c.handle(ctx, csr)
-		}
-		switch {
-		case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
-			queue.Forget(name)
-		default:
-			level := slog.LevelWarn
-			if errors.Is(err, errWait) {
-				level = slog.LevelDebug
-			}
-			c.Log.Log(ctx, level, "certificate request is not decided, will look again", logkey.Name, name,
-				logkey.Reason, err)
-			queue.AddRateLimited(name)
-		}
-		queue.Done(name)
+		return nil
 	}
+	return w.Run(ctx, []controller.Source{{Informer: requests,
+		Handlers: controller.Changes(nil, func(csr *certv1.CertificateSigningRequest) {
+			if _, _, ours := subject(csr); ours {
+				w.Queue.Add(csr.Name)
+			}
+		})}}, factory)
 }
 
-// errWait makes the queue look again.
-var errWait = errors.New("wait")
-
-// handle decides about one request.
+// handle decides about one request. A kubelet requests its serving certificate within a second of
+// registering, and again after about 15 minutes.
 func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningRequest) error {
 	node, token, ours := subject(csr)
 	if !ours {
@@ -106,7 +66,7 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 	case ignore:
 		return nil
 	case wait:
-		return fmt.Errorf("%w: %s", errWait, reason)
+		return fmt.Errorf("%w: %s", controller.ErrWait, reason)
 	case approve:
 		condition.Type, condition.Reason = certv1.CertificateApproved, "MullionApproved"
 	case deny:
@@ -115,7 +75,7 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, condition)
 	if _, err := c.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr,
-		metav1.UpdateOptions{}); err != nil {
+		metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the decision: %w", err)
 	}
 	c.Log.Info("decided about a certificate request", logkey.Name, csr.Name, logkey.Node, node, "verdict",

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
@@ -47,45 +48,49 @@ type Config struct {
 	// gets; 0 means 24, as kube-controller-manager has it.
 	NodeMaskSize int          `json:"nodeMaskSize,omitempty"`
 	ServiceCIDR  netip.Prefix `json:"serviceCIDR"`
-	// Second has the same networks in IPv6, if the cluster has two address families.
-	Second Second `json:"second,omitzero"`
+	// IPv6 has the same networks in IPv6, if the cluster has two address families.
+	IPv6 ipv6.Plan `json:"ipv6,omitzero"`
+	// NodeMaskSizeIPv6 is the prefix length of each node's part of IPv6.PodCIDR; 0 means 64,
+	// as kube-controller-manager has it.
+	NodeMaskSizeIPv6 int `json:"nodeMaskSizeIPv6,omitempty"`
+	// Second is the former name of both.
+	Second ipv6.Former `json:"second,omitzero"`
 
 	// ClusterDomain is the DNS suffix; "" means cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// DNSAddress is where the cluster's DNS server listens, udp and tcp. The
-	// zero value means that there is none.
+	// DNSAddress is where the cluster's DNS server listens, udp and tcp. The zero value
+	// means no DNS server.
 	DNSAddress netip.AddrPort `json:"dnsAddress,omitzero"`
 	// DNSServiceIP is the cluster IP of Service kube-system/kube-dns; the zero
 	// value means the tenth address of ServiceCIDR.
 	DNSServiceIP netip.Addr `json:"dnsServiceIP,omitzero"`
-	// DNSUpstream are the servers to ask for names outside of the cluster.
-	// Null means those of the machine, an empty list means none.
+	// DNSUpstream are the servers for names outside of the cluster. Null means the
+	// machine's servers, an empty list no servers.
 	DNSUpstream []netip.AddrPort `json:"dnsUpstream"`
 
-	// MetricsAddress is where the metrics API listens. The zero value means that
-	// there is none.
+	// MetricsAddress is where the metrics API listens. The zero value means no metrics
+	// API.
 	MetricsAddress netip.AddrPort `json:"metricsAddress,omitzero"`
 
-	// AdmissionPort is where the admission webhooks listen, on the loopback
-	// address that the API server has; 0 means that there are none, nor the
-	// controllers that belong to them.
+	// AdmissionPort is where the admission webhooks listen, on the loopback address that
+	// the API server has; 0 means no webhooks and no related controllers.
 	AdmissionPort uint16 `json:"admissionPort,omitempty"`
-	// Admission says what the webhooks do with findings in namespaces without
-	// labels for it: enforce, which is the default, warn or off.
+	// Admission is the webhooks' action on findings in namespaces without labels for it:
+	// enforce, which is the default, warn or off.
 	Admission string `json:"admission,omitempty"`
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
-	// (os=windows:NoSchedule); "" means none.
+	// (os=windows:NoSchedule), or "".
 	WindowsTaint string `json:"windowsTaint,omitempty"`
-	// NoStorage leaves out the StorageClass mullion-local and its provisioner. There is
-	// none without the admission webhooks either.
+	// NoStorage leaves out the StorageClass mullion-local and its provisioner. Clusters
+	// without admission webhooks don't have them either.
 	NoStorage bool `json:"noStorage,omitempty"`
 
-	// NetworkPolicy lets nodes read what decides about NetworkPolicies: the policies, and
-	// all pods and namespaces.
+	// NetworkPolicy lets nodes read the objects that NetworkPolicies depend on: the
+	// policies, and all pods and namespaces.
 	NetworkPolicy bool `json:"networkPolicy,omitempty"`
 
-	// LoadBalancer says where Services of type LoadBalancer get their addresses; the zero value
-	// means that they get none.
+	// LoadBalancer has the addresses for Services of type LoadBalancer; the zero value means no
+	// addresses.
 	LoadBalancer LoadBalancer `json:"loadBalancer,omitzero"`
 
 	// Datastore is an external etcd.
@@ -94,21 +99,19 @@ type Config struct {
 
 // LoadBalancer is the router in front of the nodes.
 type LoadBalancer struct {
-	// Pool has the addresses of IPv4, Second those of IPv6; one of them may be absent. The machine
-	// and the nodes route them to the router.
-	Pool   netip.Prefix `json:"pool,omitzero"`
-	Second netip.Prefix `json:"second,omitzero"`
+	// Pool has the IPv4 addresses, IPv6Pool the IPv6 addresses; one of them may be absent. The
+	// machine and the nodes route them to the router. Second is the former name of IPv6Pool.
+	Pool     netip.Prefix `json:"pool,omitzero"`
+	IPv6Pool netip.Prefix `json:"ipv6Pool,omitzero"`
+	Second   netip.Prefix `json:"second,omitzero"`
 	// Router is the file of the network namespace that the router is in.
 	Router string `json:"router"`
 }
 
-// Pools lists the pools that there are, IPv4 first.
-func (lb LoadBalancer) Pools() []netip.Prefix {
-	return slices.DeleteFunc([]netip.Prefix{lb.Pool, lb.Second}, func(p netip.Prefix) bool { return !p.IsValid() })
-}
+// Pools lists the existing pools, IPv4 first.
+func (lb LoadBalancer) Pools() []netip.Prefix { return ipv6.List(lb.Pool, lb.IPv6Pool) }
 
-// Datastore is an external etcd. Without endpoints the control plane runs an
-// etcd of its own.
+// Datastore is an external etcd. Without endpoints the control plane runs its own etcd.
 type Datastore struct {
 	Endpoints []string `json:"endpoints,omitempty"`
 	CAFile    string   `json:"caFile,omitempty"`
@@ -145,14 +148,15 @@ func (c *Config) complete() error {
 
 // Default returns c with the defaults in place of zero values.
 func (c Config) Default() Config {
+	c.moveIPv6()
 	if c.ClusterDomain == "" {
 		c.ClusterDomain = "cluster.local"
 	}
 	if c.NodeMaskSize == 0 {
 		c.NodeMaskSize = 24
 	}
-	if c.Second != (Second{}) && c.Second.NodeMaskSize == 0 {
-		c.Second.NodeMaskSize = 64
+	if !c.IPv6.IsZero() && c.NodeMaskSizeIPv6 == 0 {
+		c.NodeMaskSizeIPv6 = 64
 	}
 	if !c.DNSServiceIP.IsValid() && c.ServiceCIDR.IsValid() {
 		c.DNSServiceIP = nth(c.ServiceCIDR, 10)
@@ -237,22 +241,25 @@ func (c Config) validateAddresses() error {
 	return nil
 }
 
+// networks lists the networks of both families.
+func (c Config) networks() []ipv6.Network {
+	return append([]ipv6.Network{{Name: "nodeCIDR", CIDR: c.NodeCIDR}, {Name: "podCIDR", CIDR: c.PodCIDR},
+		{Name: "serviceCIDR", CIDR: c.ServiceCIDR}}, c.IPv6.Networks()...)
+}
+
 func (c Config) validateNetworks() error {
-	nets := []struct {
-		name string
-		p    netip.Prefix
-	}{{"nodeCIDR", c.NodeCIDR}, {"podCIDR", c.PodCIDR}, {"serviceCIDR", c.ServiceCIDR}}
+	nets := c.networks()
 	for i, n := range nets {
-		if !n.p.IsValid() || n.p.Masked() != n.p {
-			return fmt.Errorf("%s %q: want a network, as 10.1.0.0/16", n.name, n.p)
+		if !n.CIDR.IsValid() || n.CIDR.Masked() != n.CIDR {
+			return fmt.Errorf("%s %q: want a network, as 10.1.0.0/16", n.Name, n.CIDR)
 		}
 		for _, m := range nets[:i] {
-			if n.p.Overlaps(m.p) {
-				return fmt.Errorf("%s %s overlaps %s %s", n.name, n.p, m.name, m.p)
+			if n.CIDR.Overlaps(m.CIDR) {
+				return fmt.Errorf("%s %s overlaps %s %s", n.Name, n.CIDR, m.Name, m.CIDR)
 			}
 		}
 	}
-	if err := c.validateSecond(); err != nil {
+	if err := c.validateIPv6(); err != nil {
 		return err
 	}
 	if err := c.validateLoadBalancer(); err != nil {
@@ -275,7 +282,7 @@ func (c Config) validateNetworks() error {
 		return fmt.Errorf("dnsAddress %s: want an address that pods can reach, and a port", c.DNSAddress)
 	}
 	if !servable(c.MetricsAddress) {
-		return fmt.Errorf("metricsAddress %s: want an address of this machine, none of loopback, and a port",
+		return fmt.Errorf("metricsAddress %s: want an address of this machine other than loopback, and a port",
 			c.MetricsAddress)
 	}
 	return nil
@@ -289,21 +296,16 @@ func (c Config) validateLoadBalancer() error {
 	if len(lb.Pools()) == 0 || !filepath.IsAbs(lb.Router) {
 		return fmt.Errorf("loadBalancer: pool %q, router %q: want a network and a file", lb.Pool, lb.Router)
 	}
-	if lb.Second.IsValid() && (lb.Second.Addr().Is4() || c.Second == (Second{})) {
-		return fmt.Errorf("loadBalancer.second %s: want a network of IPv6, in a cluster that has IPv6", lb.Second)
+	if lb.IPv6Pool.IsValid() && (lb.IPv6Pool.Addr().Is4() || c.IPv6.IsZero()) {
+		return fmt.Errorf("loadBalancer.ipv6Pool %s: want a network of IPv6, in a cluster that has IPv6", lb.IPv6Pool)
 	}
 	for _, pool := range lb.Pools() {
 		if pool.Masked() != pool {
 			return fmt.Errorf("loadBalancer: pool %q: want a network, as 10.90.0.0/24", pool)
 		}
-		for _, n := range []struct {
-			name string
-			all  []netip.Prefix
-		}{{"nodeCIDR", c.NodeCIDRs()}, {"podCIDR", c.PodCIDRs()}, {"serviceCIDR", c.ServiceCIDRs()}} {
-			for _, p := range n.all {
-				if p.Overlaps(pool) {
-					return fmt.Errorf("loadBalancer: pool %s overlaps %s %s", pool, n.name, p)
-				}
+		for _, n := range c.networks() {
+			if n.CIDR.Overlaps(pool) {
+				return fmt.Errorf("loadBalancer: pool %s overlaps %s %s", pool, n.Name, n.CIDR)
 			}
 		}
 	}
@@ -317,7 +319,7 @@ func servable(a netip.AddrPort) bool {
 		!a.Addr().IsUnspecified() && !a.Addr().IsLoopback() && !a.Addr().IsMulticast() && a.Port() != 0
 }
 
-// Validate reports what keeps the datastore from being used.
+// Validate returns an error if the datastore cannot be used.
 func (d Datastore) Validate() error {
 	for _, e := range d.Endpoints {
 		u, err := url.Parse(e)
@@ -326,7 +328,7 @@ func (d Datastore) Validate() error {
 			return fmt.Errorf("datastore endpoint %q: want https://HOST:PORT", e)
 		}
 		if d.CAFile == "" {
-			return fmt.Errorf("datastore endpoint %q: caFile is needed to know the server", e)
+			return fmt.Errorf("datastore endpoint %q: caFile is needed to verify the server", e)
 		}
 	}
 	if (d.CertFile == "") != (d.KeyFile == "") {

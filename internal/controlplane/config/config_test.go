@@ -4,6 +4,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestParseRefuses(t *testing.T) {
 			"want a network"},
 		{"no pool", `4443"` + "\n}", `4443", "loadBalancer": {"router": "/r"}}`, "want a network and a file"},
 		{"pool of IPv6 in a cluster of IPv4", `4443"` + "\n}",
-			`4443", "loadBalancer": {"second": "fd00:10:90::/112", "router": "/r"}}`, "in a cluster that has IPv6"},
+			`4443", "loadBalancer": {"ipv6Pool": "fd00:10:90::/112", "router": "/r"}}`, "in a cluster that has IPv6"},
 		{"relative directory", "/var/lib", "var/lib", "absolute"},
 		{"directory with dots", "/var/lib", "/var/../lib", "clean"},
 		{"directory too long", "/var/lib", "/" + strings.Repeat("x", 90), "too long for a Unix socket"},
@@ -124,11 +125,11 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestSecond: the networks of a second family come after those of the first, and fit what Kubernetes takes.
-func TestSecond(t *testing.T) {
+// TestIPv6: the networks of IPv6 come after those of IPv4, and fit what Kubernetes takes.
+func TestIPv6(t *testing.T) {
 	const networks = `"nodeCIDR": "fd00:10:89::/64", "podCIDR": "fd00:10:244::/48", "serviceCIDR": "fd00:10:96::/112"`
 	parse := func(networks string) (config.Config, error) {
-		return config.Parse([]byte(strings.Replace(good, `4443"`+"\n}", `4443", "second": {`+networks+`}}`, 1)))
+		return config.Parse([]byte(strings.Replace(good, `4443"`+"\n}", `4443", "ipv6": {`+networks+`}}`, 1)))
 	}
 	c, err := parse(networks)
 	if err != nil {
@@ -136,23 +137,23 @@ func TestSecond(t *testing.T) {
 	}
 	got := [][]netip.Prefix{c.NodeCIDRs(), c.PodCIDRs(), c.ServiceCIDRs()}
 	if len(got[0]) != 2 || got[0][0] != c.NodeCIDR || got[1][1].String() != "fd00:10:244::/48" ||
-		got[2][1].String() != "fd00:10:96::/112" || c.Second.NodeMaskSize != 64 {
-		t.Errorf("networks %v, node mask %d", got, c.Second.NodeMaskSize)
+		got[2][1].String() != "fd00:10:96::/112" || c.NodeMaskSizeIPv6 != 64 {
+		t.Errorf("networks %v, node mask %d", got, c.NodeMaskSizeIPv6)
 	}
 	if one := testGood(t); len(one.PodCIDRs()) != 1 {
 		t.Errorf("a cluster with one family has the pods' networks %v", one.PodCIDRs())
 	}
-	const pool = networks + `}, "loadBalancer": {"pool": "10.90.0.0/24", "second": "fd00:10:90::/112", "router": "/r"`
+	const pool = networks + `}, "loadBalancer": {"pool": "10.90.0.0/24", "ipv6Pool": "fd00:10:90::/112", "router": "/r"`
 	if c, err := parse(pool); err != nil || len(c.LoadBalancer.Pools()) != 2 ||
-		c.LoadBalancer.Pools()[1] != c.LoadBalancer.Second {
+		c.LoadBalancer.Pools()[1] != c.LoadBalancer.IPv6Pool {
 		t.Errorf("pools %v, %v", c.LoadBalancer, err)
 	}
 	for _, tc := range []struct{ old, new, want string }{
 		{`"pool": "10.90.0.0/24", `, "", ""},
-		{`"second": "fd00:10:90::/112", `, "", ""},
+		{`"ipv6Pool": "fd00:10:90::/112", `, "", ""},
 		{"fd00:10:90::/112", "10.91.0.0/24", "want a network of IPv6"},
 		{"fd00:10:90::/112", "fd00:10:90::1/112", "want a network"},
-		{"fd00:10:90::/112", "fd00:10:244:1::/112", "overlaps podCIDR fd00:10:244::/48"},
+		{"fd00:10:90::/112", "fd00:10:244:1::/112", "overlaps ipv6.podCIDR fd00:10:244::/48"},
 	} {
 		_, err := parse(strings.Replace(pool, tc.old, tc.new, 1))
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
@@ -160,17 +161,36 @@ func TestSecond(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ name, old, new, want string }{
-		{"IPv4", "fd00:10:89::/64", "10.80.0.0/24", "want a network of IPv6"},
-		{"part", `, "serviceCIDR": "fd00:10:96::/112"`, "", "want a network of IPv6"},
-		{"host bits", "fd00:10:89::/64", "fd00:10:89::1/64", "want a network of IPv6"},
-		{"overlap", "fd00:10:96::/112", "fd00:10:244:9::/112", "overlaps second.podCIDR"},
+		{"IPv4", "fd00:10:89::/64", "10.80.0.0/24", "ipv6.nodeCIDR is missing, or not of IPv6"},
+		{"part", `, "serviceCIDR": "fd00:10:96::/112"`, "", `ipv6.serviceCIDR "invalid Prefix": want a network`},
+		{"host bits", "fd00:10:89::/64", "fd00:10:89::1/64", "want a network"},
+		{"overlap", "fd00:10:96::/112", "fd00:10:244:9::/112", "overlaps ipv6.podCIDR"},
 		{"services too many", "fd00:10:96::/112", "fd00:10:96::/64", "from 108 to 124"},
-		{"pods too many", "fd00:10:244::/48", "fd00:244::/32", "second.nodeMaskSize"},
+		{"pods too many", "fd00:10:244::/48", "fd00:244::/32", "nodeMaskSizeIPv6 64 does not fit"},
 	} {
 		if _, err := parse(strings.Replace(networks, tc.old, tc.new, 1)); err == nil ||
 			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: err = %v, want %q", tc.name, err, tc.want)
 		}
+	}
+}
+
+// TestFormerNames reads the IPv6 settings of an earlier version.
+func TestFormerNames(t *testing.T) {
+	const plan = `"nodeCIDR": "fd00:10:89::/64", "podCIDR": "fd00:10:244::/48", "serviceCIDR": "fd00:10:96::/112"`
+	parse := func(more string) config.Config {
+		c, err := config.Parse([]byte(strings.Replace(good, `4443"`+"\n}", `4443", `+more+`}`, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	former := parse(`"second": {` + plan + `, "nodeMaskSize": 60}, "loadBalancer": {"second": "fd00:10:90::/112",
+		"router": "/r"}`)
+	now := parse(`"ipv6": {` + plan + `}, "nodeMaskSizeIPv6": 60, "loadBalancer": {"ipv6Pool": "fd00:10:90::/112",
+		"router": "/r"}`)
+	if !reflect.DeepEqual(former, now) {
+		t.Errorf("%+v, want %+v", former, now)
 	}
 }
 

@@ -14,8 +14,8 @@ func (c Config) Etcd() string { return filepath.Join(c.DataDir, "etcd") }
 // Run returns the directory with the files that describe the running process.
 func (c Config) Run() string { return filepath.Join(c.DataDir, "run") }
 
-// EtcdSocket is where the embedded etcd listens, in a directory of its own
-// that only root can enter.
+// EtcdSocket is where the embedded etcd listens, in a separate directory that only root
+// can enter.
 func (c Config) EtcdSocket() string { return filepath.Join(c.Run(), "etcd", "etcd.sock") }
 
 // Generated returns the directory of the configuration files that are rewritten at
@@ -34,7 +34,7 @@ func (c Config) StatusFile() string { return filepath.Join(c.Run(), "server.json
 // LockFile is held by the control plane that uses the directory.
 func (c Config) LockFile() string { return filepath.Join(c.DataDir, "server.lock") }
 
-// VersionFile says which version of mullion has used the directory last.
+// VersionFile returns the file with the last version of mullion that used the directory.
 func (c Config) VersionFile() string { return filepath.Join(c.DataDir, "version.json") }
 
 // ClusterCA returns the file of the certificate that clients and nodes trust.

@@ -17,7 +17,8 @@ type Status struct {
 	// Ready is true once every component has been ready.
 	Ready bool      `json:"ready"`
 	Since time.Time `json:"since"` // of the last change of Ready
-	// Started is when the process began; ReadyAfter is how long it took.
+	// Started is the start time of the process; ReadyAfter is the time until it was
+	// ready.
 	Started    time.Time         `json:"started"`
 	ReadyAfter Duration          `json:"readyAfter,omitzero"`
 	Version    string            `json:"version"` // Kubernetes' version
@@ -41,7 +42,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText writes it as time.Duration prints it.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the output of MarshalText.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)

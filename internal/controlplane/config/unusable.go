@@ -6,8 +6,8 @@ package config
 // ExitUnusable is the exit code of a control plane that ended with an UnusableError.
 const ExitUnusable = 6
 
-// UnusableError says why the data of a control plane cannot be used. Another start
-// will not change that; the user must.
+// UnusableError is the reason why the data of a control plane cannot be used. A restart
+// does not help; the user must act.
 type UnusableError struct{ Err error }
 
 func (e *UnusableError) Error() string { return e.Err.Error() }

@@ -42,7 +42,7 @@ type Server struct {
 	File   string        // where the program reads it
 	// Wrap is put before the command line; it must exec the program.
 	Wrap []string
-	Log  *testenv.Buffer // what the program wrote since its start
+	Log  *testenv.Buffer // the program's output since its start
 
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -50,8 +50,7 @@ type Server struct {
 	err  error         // of Wait; read after done
 }
 
-// New describes a control plane, without DNS and without a manager unless edit
-// says so.
+// New describes a control plane, without DNS and without a manager unless edit adds them.
 func New(t testing.TB, edit func(*config.Config)) *Server {
 	t.Helper()
 	testenv.Need(t, testenv.Built)
@@ -124,8 +123,8 @@ func (s *Server) Second(t testing.TB) *Server {
 	return &Server{t: t, Config: s.Config, File: s.File, Wrap: s.Wrap}
 }
 
-// Start runs the program and returns at once. What still runs when the test
-// ends is killed.
+// Start runs the program and returns at once. The end of the test kills it if it still
+// runs.
 func (s *Server) Start() {
 	s.t.Helper()
 	argv := append(append([]string(nil), s.Wrap...), testenv.Bin("mullion-kube"), "server", "--config", s.File)
@@ -159,7 +158,7 @@ func tail(log *testenv.Buffer, lines int) string {
 // PID returns the ID of the running process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Status reads what the running program reports; ok is false before it does.
+// Status reads the status of the running program; ok is false if there is no status yet.
 func (s *Server) Status() (st config.Status, ok bool) {
 	st, err := config.ReadStatus(s.Config.StatusFile())
 	return st, err == nil && st.PID == s.PID()

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -31,6 +34,7 @@ type Router interface {
 // status and reports errors as events.
 type balancer struct {
 	pools    pools
+	networks []netip.Prefix // of the nodes, one of each address family
 	router   Router
 	services corelisters.ServiceLister // synced
 	ask      asker
@@ -39,10 +43,12 @@ type balancer struct {
 	mu sync.Mutex
 	// routes of the Services that have been ensured in this life, one for each address. guarded by mu
 	routes map[types.NamespacedName][]route
-	// unseen are the Services of an earlier life that upstream's controller has not come to yet.
-	// Until it has, the router keeps what it was told then: it must be told all or nothing.
-	// guarded by mu
+	// unseen are the Services of an earlier process that upstream's controller has not handled
+	// yet. Until it has, the router keeps its earlier configuration, which must be replaced as a
+	// whole. guarded by mu
 	unseen map[types.NamespacedName]struct{}
+	// refused describes the addresses of nodes that do not count. guarded by mu
+	refused []string
 }
 
 var _ cloudprovider.LoadBalancer = (*balancer)(nil)
@@ -61,11 +67,31 @@ func (b *balancer) begin() error {
 	defer b.mu.Unlock()
 	b.routes, b.unseen = map[types.NamespacedName][]route{}, map[types.NamespacedName]struct{}{}
 	for _, s := range all {
-		if servicehelper.HasLBFinalizer(s) {
+		if comes(s) {
 			b.unseen[keyOf(s)] = struct{}{}
 		}
 	}
 	return nil
+}
+
+// comes reports whether upstream's controller comes to a Service with its finalizer, which is not its alone
+// (k8s.io/cloud-provider v0.36.3, controllers/service/controller.go, wantsLoadBalancer and needsCleanup).
+func comes(s *corev1.Service) bool {
+	return servicehelper.HasLBFinalizer(s) && (s.DeletionTimestamp != nil ||
+		s.Spec.Type != corev1.ServiceTypeLoadBalancer || s.Spec.LoadBalancerClass == nil)
+}
+
+// note returns the reason why load balancers differ from the cluster's objects, or "".
+func (b *balancer) note() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	notes := slices.Clone(b.refused)
+	if len(b.unseen) > 0 {
+		notes = append(notes,
+			fmt.Sprint("connections go where they went before the server's start: Services that it has "+
+				"not come to: ", sortedNames(b.unseen)))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer.
@@ -110,16 +136,30 @@ func (b *balancer) EnsureLoadBalancer(ctx context.Context, _ string, s *corev1.S
 	return status, b.apply(ctx)
 }
 
-// learn notes what a Service wants, and asks for the health of nodes that are new.
+// learn records the routes of a Service, and checks the health of new nodes.
 // Preconditions: the caller holds mu.
 func (b *balancer) learn(ctx context.Context, s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) error {
-	routes, err := describe(s, nodes, addresses)
+	var members []member
+	members, b.refused = membersOf(nodes, b.networks)
+	routes, err := describe(s, members, addresses)
 	if err != nil {
+		return err
+	}
+	// The router refuses a configuration as a whole, so it must not get a route that it
+	// would refuse.
+	if err := fabric.CheckFronts(b.pools, frontsOf(routes, b.health.fit)); err != nil {
 		return err
 	}
 	b.health.learn(ctx, probesOf(routes), b.ask)
 	b.routes[keyOf(s)] = routes
 	return nil
+}
+
+func frontsOf(routes []route, fit func(probe) bool) (out []fabric.Front) {
+	for _, r := range routes {
+		out = append(out, r.fronts(fit)...)
+	}
+	return out
 }
 
 func probesOf(routes []route) map[probe]struct{} {
@@ -185,22 +225,23 @@ func (b *balancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, s *c
 	return b.apply(ctx)
 }
 
-// apply tells the router everything.
-// Preconditions: the caller holds mu.
+// apply sends the whole configuration to the router. Preconditions: the caller holds mu.
 func (b *balancer) apply(ctx context.Context) error {
+	maps.DeleteFunc(b.unseen, func(name types.NamespacedName, _ struct{}) bool {
+		s, err := b.services.Services(name.Namespace).Get(name.Name)
+		return apierrors.IsNotFound(err) || err == nil && !comes(s) // it has changed in the meantime
+	})
 	if len(b.unseen) > 0 {
 		return nil
 	}
 	var fronts []fabric.Front
 	for _, name := range sortedNames(b.routes) {
-		for _, r := range b.routes[name] {
-			fronts = append(fronts, r.fronts(b.health.fit)...)
-		}
+		fronts = append(fronts, frontsOf(b.routes[name], b.health.fit)...)
 	}
 	return b.router.Set(ctx, fronts)
 }
 
-// check asks all nodes whether they are fit, and tells the router.
+// check checks the health of all nodes, and updates the router.
 func (b *balancer) check(ctx context.Context) error {
 	probes := map[probe]struct{}{}
 	b.mu.Lock()

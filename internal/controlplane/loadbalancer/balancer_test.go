@@ -25,6 +25,8 @@ import (
 
 var testPool, testPool6 = netip.MustParsePrefix("10.90.0.0/29"), netip.MustParsePrefix("fd00:10:90::/125")
 
+var testNetworks = []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24"), netip.MustParsePrefix("fd00:10:89::/64")}
+
 // fakeRouter remembers what it was told last.
 type fakeRouter struct {
 	mu     sync.Mutex
@@ -67,6 +69,8 @@ type lab struct {
 	store cache.Indexer
 	to    *fakeRouter
 	sick  map[probe]bool
+	mu    sync.Mutex
+	asked []probe // guarded by mu
 }
 
 func newLab(t *testing.T, existing ...*corev1.Service) *lab {
@@ -81,8 +85,12 @@ func newLabWith(t *testing.T, has pools, existing ...*corev1.Service) *lab {
 	for _, s := range existing {
 		l.put(s)
 	}
-	l.balancer = &balancer{pools: has, router: l.to, services: corelisters.NewServiceLister(l.store),
+	l.balancer = &balancer{pools: has, networks: testNetworks, router: l.to,
+		services: corelisters.NewServiceLister(l.store),
 		ask: func(_ context.Context, p probe) error {
+			l.mu.Lock()
+			l.asked = append(l.asked, p)
+			l.mu.Unlock()
 			if l.sick[p] {
 				return errors.New("503")
 			}
@@ -140,12 +148,17 @@ func withAddress(name, ip string) *corev1.Service {
 }
 
 func testNodes() []*corev1.Node {
-	var out []*corev1.Node
-	for _, a := range []string{"10.89.0.10", "10.89.0.110"} {
-		out = append(out, &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: "x"}, {Type: corev1.NodeInternalIP, Address: a}}}})
+	return []*corev1.Node{node("first", 1, "10.89.0.10"), node("second", 1, "10.89.0.110")}
+}
+
+// node is one that registered at a time, in seconds.
+func node(name string, at int64, addresses ...string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(at, 0)}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "x"}}
+	for _, a := range addresses {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
 	}
-	return out
+	return n
 }
 
 func TestAddresses(t *testing.T) {
@@ -241,6 +254,109 @@ func TestNewLife(t *testing.T) {
 	}
 }
 
+// TestForeignClass: a Service of another controller's class that carries upstream's finalizer, which others use too,
+// keeps nothing waiting.
+func TestForeignClass(t *testing.T) {
+	foreign := withAddress("foreign", "192.0.2.1")
+	foreign.Spec.LoadBalancerClass = new("example.com/other")
+	l := newLab(t, foreign, withAddress("a", "10.90.0.1"))
+	if _, err := l.ensure(service("a", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.to.String(), "10.90.0.1 tcp 80 10.89.0.10 10.89.0.110"; got != want || l.note() != "" {
+		t.Errorf("the router was told %q, want %q; note %q", got, want, l.note())
+	}
+	// Upstream's controller takes the finalizer from one that is deleted.
+	foreign.DeletionTimestamp = &metav1.Time{}
+	if !comes(foreign) || comes(service("none", nil)) {
+		t.Error("comes is not what upstream's controller does")
+	}
+}
+
+// TestUnseen: a Service of an earlier life that is never seen is named, and one that has gone in the meantime does not
+// count.
+func TestUnseen(t *testing.T) {
+	a, b := withAddress("a", "10.90.0.1"), withAddress("b", "10.90.0.2")
+	l := newLab(t, a, b)
+	if _, err := l.ensure(b); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.note(); !strings.Contains(got, "Services that it has not come to: [default/a]") {
+		t.Errorf("got %q", got)
+	}
+	if err := l.store.Delete(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.to.String(), "10.90.0.2 tcp 80 10.89.0.10 10.89.0.110"; got != want || l.note() != "" {
+		t.Errorf("the router was told %q, want %q; note %q", got, want, l.note())
+	}
+}
+
+// TestForgedAddresses: addresses that a node must not have are neither asked nor given to the router, and the first
+// node keeps an address that another claims. The others go on.
+func TestForgedAddresses(t *testing.T) {
+	claims := []string{"127.0.0.1", "::1", "10.89.0.1", "10.89.0.254", "10.89.0.255", "10.89.0.0", "10.89.1.10",
+		"192.0.2.1", "169.254.169.254", "fd00:10:89::1", "fd00:10:89::2", "fd00:10:88::5", "fe80::1%eth0",
+		"::ffff:10.89.0.20", "0.0.0.0", "224.0.0.1", "x", strings.Repeat("9", 100)}
+	nodes := testNodes()
+	for i, c := range claims {
+		nodes = append(nodes, node(fmt.Sprint("forged-", i), 2, c))
+	}
+	nodes = append(nodes, node("thief", 3, "10.89.0.10"), node("moves", 3, "10.89.0.110", "10.89.0.30"))
+	l := newLabWith(t, pools{testPool, testPool6})
+	s := service("s", bothFamilies(corev1.IPFamilyPolicyPreferDualStack))
+	s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 31777
+	slices.Reverse(nodes) // the order of a list means nothing
+	if _, err := l.EnsureLoadBalancer(t.Context(), "c", s, nodes); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "fd00:10:90::1 tcp 80\n10.90.0.1 tcp 80 10.89.0.10 10.89.0.30 10.89.0.110"
+	if got := l.sorted(); got != want {
+		t.Errorf("the router was told\n%s\nwant\n%s", got, want)
+	}
+	for _, p := range l.asked {
+		if !slices.Contains([]string{"10.89.0.10", "10.89.0.30", "10.89.0.110"}, p.node.String()) {
+			t.Errorf("asked %v", p)
+		}
+	}
+	note := l.note()
+	for _, want := range []string{`address "127.0.0.1" of node forged-0: not one for nodes`,
+		"address 10.89.0.10 of node thief: node first has it"} {
+		if !strings.Contains(note, want) {
+			t.Errorf("no %q in %q", want, note)
+		}
+	}
+}
+
+// sorted is the router's String with the nodes of each front in order.
+func (l *lab) sorted() string {
+	for _, f := range l.to.fronts {
+		slices.SortFunc(f.Nodes, func(a, b fabric.Target) int { return a.Address.Compare(b.Address) })
+	}
+	return l.to.String()
+}
+
+// TestFailsAlone: a Service that the router would refuse does not keep it from the others.
+func TestFailsAlone(t *testing.T) {
+	l := newLab(t)
+	twice := service("twice", func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, s.Spec.Ports[0]) })
+	if _, err := l.ensure(twice); err == nil || !strings.Contains(err.Error(), "10.90.0.1 tcp 80: listed twice") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := l.ensure(service("s", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.to.String(), "10.90.0.1 tcp 80 10.89.0.10 10.89.0.110"; got != want {
+		t.Errorf("the router was told %q, want %q", got, want)
+	}
+}
+
 func TestFitness(t *testing.T) {
 	l := newLab(t)
 	one, other := probe{netip.MustParseAddr("10.89.0.10"), proxyHealthPort},
@@ -323,7 +439,8 @@ func TestDescribe(t *testing.T) {
 		}, check: func(r route) bool { return len(r.sources) == 0 && !r.closed }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			routes, err := describe(service("s", c.edit), testNodes(), []netip.Addr{netip.MustParseAddr("10.90.0.1")})
+			members, _ := membersOf(testNodes(), testNetworks)
+			routes, err := describe(service("s", c.edit), members, []netip.Addr{netip.MustParseAddr("10.90.0.1")})
 			var r route
 			if err == nil {
 				r = routes[0]

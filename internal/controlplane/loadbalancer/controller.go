@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package loadbalancer gives Services of type LoadBalancer addresses that answer. It runs
+// Package loadbalancer gives Services of type LoadBalancer reachable addresses. It runs
 // upstream's service controller (k8s.io/cloud-provider/controllers/service), which decides
 // which Services and nodes count, over an implementation that takes addresses from a pool and
-// tells the router of the cluster's fabric where connections go.
+// configures the router of the cluster's fabric.
 //
-// A node is fit for new connections while its kube-proxy says so: on its own health check, or,
-// for externalTrafficPolicy Local, on the Service's health check node port.
+// A node is fit for new connections while its kube-proxy reports it: on its own health check,
+// or, for externalTrafficPolicy Local, on the Service's health check node port.
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,16 +47,18 @@ type Controller struct {
 	Client  kubernetes.Interface
 	Cluster string // name
 	// Pools are of one address family each, at least one.
-	Pools  []netip.Prefix
-	Router Router
-	Log    *slog.Logger
+	Pools []netip.Prefix
+	// NodeCIDRs are the networks of the nodes, one for each address family. Health checks go nowhere else.
+	NodeCIDRs []netip.Prefix
+	Router    Router
+	Log       *slog.Logger
 }
 
 // Run works until the context is cancelled.
 func (c *Controller) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
-	b := &balancer{pools: c.Pools, router: c.Router, services: services.Lister(), ask: askNode}
+	b := &balancer{pools: c.Pools, networks: c.NodeCIDRs, router: c.Router, services: services.Lister(), ask: askNode}
 	upstream, err := servicecontroller.New(cloud{balancer: b}, c.Client, services, nodes, c.Cluster,
 		utilfeature.DefaultFeatureGate)
 	if err != nil {
@@ -87,11 +90,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchHealth asks the nodes until the context ends.
+// watchHealth checks the nodes until the context ends.
 func (c *Controller) watchHealth(ctx context.Context, b *balancer) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
-	failed := ""
+	failed, last, noted := "", "", ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,14 +108,21 @@ func (c *Controller) watchHealth(ctx context.Context, b *balancer) {
 		case errors.Is(err, context.Canceled), err.Error() == failed:
 		default:
 			failed = err.Error()
-			c.Log.Error("the router cannot be told where connections go, will try again", logkey.Error, err)
+			c.Log.Error("the router's connections cannot be updated, will retry", logkey.Error, err)
 		}
+		note := b.note()
+		// One that changes at each check is a step on the way to another.
+		if note == last && note != noted {
+			noted = note
+			c.Log.Warn("load balancers are not all as they should be", logkey.Reason, cmp.Or(note, "they are again"))
+		}
+		last = note
 	}
 }
 
-// cloud is a cloud provider that has a load balancer and nothing else.
+// cloud is a cloud provider with a load balancer only.
 type cloud struct {
-	cloudprovider.Interface // nil: upstream's service controller asks for the load balancer only
+	cloudprovider.Interface // nil: upstream's service controller uses the load balancer only
 	balancer                *balancer
 }
 

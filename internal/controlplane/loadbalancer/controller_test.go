@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,10 +31,11 @@ func TestController(t *testing.T) {
 			bothFamilies(corev1.IPFamilyPolicyPreferDualStack)(s)
 			s.Spec.LoadBalancerIP = "10.90.0.5" // web's is the first
 		}),
-		service("plain", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }))
-	to := &fakeRouter{}
-	c := Controller{Client: client, Cluster: "c", Pools: []netip.Prefix{testPool}, Router: to,
-		Log: slog.New(slog.DiscardHandler)}
+		service("plain", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }),
+		node("forged", 1, "192.0.2.1"))
+	to, log := &fakeRouter{}, &logged{}
+	c := Controller{Client: client, Cluster: "c", Pools: []netip.Prefix{testPool}, NodeCIDRs: testNetworks, Router: to,
+		Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
@@ -75,6 +77,30 @@ func TestController(t *testing.T) {
 			t.Errorf("%s: got %v, %v, %v", name, s.Status, s.Finalizers, err)
 		}
 	}
+	testenv.Eventually(t, "a line about the node's address", func() error {
+		if got := log.String(); !strings.Contains(got, "of node forged: not one for nodes") {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+}
+
+// logged keeps the text that was logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func create(t *testing.T, client kubernetes.Interface, name string) {

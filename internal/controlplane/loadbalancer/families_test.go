@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // bothFamilies makes a Service as the API server stores it in a cluster of two families, with IPv6 first.
@@ -117,10 +116,8 @@ func TestExhaustedFamily(t *testing.T) {
 // with one address.
 func dualNodes() []*corev1.Node {
 	node := func(labels map[string]string, addresses ...string) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-		for _, a := range addresses {
-			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
-		}
+		n := node(addresses[0], 1, addresses...)
+		n.Labels = labels
 		return n
 	}
 	windows := func(build string) map[string]string {

@@ -4,9 +4,11 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,11 +33,11 @@ type target struct {
 	probe probe
 }
 
-// route says what a Service wants of the router at one of its addresses.
+// route is the router's configuration for one address of a Service.
 type route struct {
 	address netip.Addr
 	ports   []corev1.ServicePort
-	// sources may connect; none means everybody, or with closed no client at all.
+	// sources may connect. An empty list means all clients or, with closed, no client.
 	sources  []netip.Prefix
 	closed   bool
 	byClient bool
@@ -43,11 +45,11 @@ type route struct {
 }
 
 // describe reads a Service. Its errors are shown to the Service's owner, in an event.
-func describe(s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) ([]route, error) {
+func describe(s *corev1.Service, nodes []member, addresses []netip.Addr) ([]route, error) {
 	for _, p := range s.Spec.Ports {
 		if p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
-			return nil, fmt.Errorf("port %d: %s: the cluster's load balancer takes TCP and UDP, and Windows nodes "+
-				"know no other; make a Service of its own for this port, of another type", p.Port, p.Protocol)
+			return nil, fmt.Errorf("port %d: %s: the cluster's load balancer and Windows nodes support only TCP "+
+				"and UDP; make a separate Service of another type for this port", p.Port, p.Protocol)
 		}
 	}
 	all, err := sources(s)
@@ -77,7 +79,7 @@ func describe(s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) (
 	return out, nil
 }
 
-// sources returns who may connect, in any family; an empty list means everybody.
+// sources returns the permitted clients, in any family; an empty list means all clients.
 func sources(s *corev1.Service) ([]netip.Prefix, error) {
 	if len(s.Spec.LoadBalancerSourceRanges) == 0 &&
 		strings.TrimSpace(s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]) == "" {
@@ -98,8 +100,8 @@ func sources(s *corev1.Service) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// sourcesOf returns those of a family, as a route has them. A list without any of the family lets no client of it in: a
-// user who lists clients means no others.
+// sourcesOf returns the sources of a family, as a route has them. A list without a source of the family admits no
+// client of that family: a user who lists clients wants no others.
 func sourcesOf(family corev1.IPFamily, all []netip.Prefix) (of []netip.Prefix, closed bool) {
 	for _, p := range all {
 		if familyOf(p.Addr()) != family {
@@ -121,39 +123,58 @@ func names(all []netip.Prefix) []string {
 	return out
 }
 
-// targetFor returns what a node is for connections of a family, if it takes them.
+// targetFor returns the node as a target for connections of a family, if it accepts them.
 //
-// kube-proxy has a health check node port in each family, which answers for the endpoints of that family (kubernetes
-// v1.36.3, pkg/proxy/healthcheck/service_health.go). Its own health is that of all families.
-func targetFor(s *corev1.Service, n *corev1.Node, family corev1.IPFamily) (target, bool) {
-	node, ok := internalAddress(n, corev1.IPv4Protocol)
-	if !ok {
-		return target{}, false
-	}
-	at := node
+// kube-proxy has a health check node port in each family, for the endpoints of that family (kubernetes v1.36.3,
+// pkg/proxy/healthcheck/service_health.go). Its own health covers all families.
+func targetFor(s *corev1.Service, n member, family corev1.IPFamily) (target, bool) {
+	at := n.four
 	if family == corev1.IPv6Protocol {
-		if at, ok = internalAddress(n, family); !ok || !twoFamilies(n) {
+		if at = n.six; !at.IsValid() || !twoFamilies(n.Node) {
 			return target{}, false
 		}
 	}
 	if servicehelper.NeedsHealthCheck(s) {
-		return target{node, probe{at, uint16(s.Spec.HealthCheckNodePort)}}, true
+		return target{n.four, probe{at, uint16(s.Spec.HealthCheckNodePort)}}, true
 	}
-	return target{node, probe{node, proxyHealthPort}}, true
+	return target{n.four, probe{n.four, proxyHealthPort}}, true
 }
 
-// internalAddress returns the address of a node on the fabric. A node writes its addresses itself.
-func internalAddress(n *corev1.Node, family corev1.IPFamily) (netip.Addr, bool) {
-	for _, a := range n.Status.Addresses {
-		if a.Type != corev1.NodeInternalIP {
-			continue
+// member is a node on the fabric.
+type member struct {
+	*corev1.Node
+	four, six netip.Addr // its addresses; the IPv6 address may be absent
+}
+
+// membersOf returns the nodes with an address of IPv4 in the networks of the nodes. A node writes its addresses
+// itself: of several with one address, the node that registered first has it. refused describes the addresses that do
+// not count.
+func membersOf(nodes []*corev1.Node, networks []netip.Prefix) (members []member, refused []string) {
+	owners := map[netip.Addr]string{}
+	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	}) {
+		m := member{Node: n}
+		for _, a := range n.Status.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			owner, taken := owners[ip]
+			switch {
+			case a.Type != corev1.NodeInternalIP:
+			case err != nil, !slices.ContainsFunc(networks, func(p netip.Prefix) bool { return fabric.IsHost(p, ip) }):
+				refused = append(refused, fmt.Sprintf("address %.40q of node %s: not one for nodes", a.Address, n.Name))
+			case taken && owner != n.Name:
+				refused = append(refused, fmt.Sprintf("address %s of node %s: node %s has it", ip, n.Name, owner))
+			case ip.Is4() && !m.four.IsValid():
+				m.four, owners[ip] = ip, n.Name
+			case ip.Is6() && !m.six.IsValid():
+				m.six, owners[ip] = ip, n.Name
+			}
 		}
-		ip, err := netip.ParseAddr(a.Address)
-		if err == nil && familyOf(ip) == family && ip.IsGlobalUnicast() && ip.Zone() == "" {
-			return ip, true
+		if m.four.IsValid() {
+			members = append(members, m)
 		}
 	}
-	return netip.Addr{}, false
+	return members, refused
 }
 
 // twoFamilies reports whether kube-proxy serves two families on a node that has addresses of both: not on Windows
@@ -162,7 +183,7 @@ func twoFamilies(n *corev1.Node) bool {
 	return n.Labels[corev1.LabelOSStable] != "windows" || winver.TwoFamilies(n.Labels[corev1.LabelWindowsBuild])
 }
 
-// fronts returns what the router is told about a Service.
+// fronts returns the router's configuration of a Service.
 func (r route) fronts(fit func(probe) bool) []fabric.Front {
 	var nodes []fabric.Target
 	for _, t := range r.targets {

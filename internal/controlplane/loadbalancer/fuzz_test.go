@@ -5,10 +5,14 @@ package loadbalancer
 
 import (
 	"encoding/json"
+	"net/netip"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
 // FuzzService: whatever a Service and the addresses of a node say, the router is told only what it can carry out: one
@@ -22,6 +26,7 @@ func FuzzService(f *testing.F) {
 		f.Add(s, node)
 	}
 	seed(nil, "10.89.0.10")
+	seed(nil, "10.89.0.1")
 	seed(bothFamilies(corev1.IPFamilyPolicyRequireDualStack), "fd00:10:89::a")
 	seed(func(s *corev1.Service) { s.Spec.LoadBalancerIP = "::ffff:10.90.0.3" }, "::ffff:10.89.0.10")
 	seed(func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.1/8", "fd00::/8"} }, "0.0.0.0")
@@ -36,8 +41,8 @@ func FuzzService(f *testing.F) {
 			return
 		}
 		l := newLabWith(t, pools{testPool, testPool6})
-		nodes := append(testNodes(), &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: node}}}})
+		nodes := append(testNodes(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node}}}})
 		if _, err := l.EnsureLoadBalancer(t.Context(), "c", &s, nodes); err != nil {
 			return // the Service's owner sees it in an event
 		}
@@ -55,9 +60,17 @@ func FuzzService(f *testing.F) {
 				}
 			}
 			for _, n := range front.Nodes {
-				if !n.Address.Is4() || !n.Address.IsGlobalUnicast() {
+				if !fabric.IsHost(testNetworks[0], n.Address) {
 					t.Errorf("node %s", n.Address)
 				}
+			}
+		}
+		if err := fabric.CheckFronts([]netip.Prefix{testPool, testPool6}, l.to.fronts); err != nil {
+			t.Error(err)
+		}
+		for _, p := range l.asked {
+			if !fabric.IsHost(testNetworks[0], p.node) && !fabric.IsHost(testNetworks[1], p.node) {
+				t.Errorf("asked %v", p)
 			}
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// How often nodes are asked, and how long an answer may take. Clouds ask every 5 to 10 s and give
-// up after two or three failures; a machine with all nodes on it can do better.
+// The interval and the timeout of health checks. Clouds check every 5 to 10 s and give up after
+// two or three failures; a machine with all nodes on it can do better.
 const (
 	checkEvery   = 2 * time.Second
 	checkTimeout = time.Second
@@ -23,10 +23,10 @@ const (
 	strikes = 2
 )
 
-// health remembers which nodes are fit. The zero value knows of none.
+// health remembers which nodes are fit. The zero value has no nodes.
 type health struct {
 	mu sync.Mutex
-	// failures in a row; one that has never answered has strikes. guarded by mu
+	// failures in a row; one that has never responded has strikes. guarded by mu
 	failures map[probe]int
 }
 
@@ -37,11 +37,10 @@ func (h *health) fit(p probe) bool {
 	return known && n < strikes
 }
 
-// asker asks a node once.
+// asker checks a node once.
 type asker func(context.Context, probe) error
 
-// learn asks for those of the probes that it does not know, so that a Service need not wait for
-// the next check.
+// learn checks the probes that are new, so that a Service need not wait for the next check.
 func (h *health) learn(ctx context.Context, probes map[probe]struct{}, ask asker) {
 	unknown := map[probe]struct{}{}
 	h.mu.Lock()
@@ -65,7 +64,7 @@ func (h *health) learn(ctx context.Context, probes map[probe]struct{}, ask asker
 	}
 }
 
-// check asks for all probes, and forgets others.
+// check runs all probes, and forgets others.
 func (h *health) check(ctx context.Context, probes map[probe]struct{}, ask asker) {
 	answers := askAll(ctx, probes, ask)
 	if ctx.Err() != nil {
@@ -84,7 +83,7 @@ func (h *health) check(ctx context.Context, probes map[probe]struct{}, ask asker
 	h.failures = next
 }
 
-// after returns the number of failures in a row after one more answer.
+// after returns the number of consecutive failures after one more result.
 func after(failures int, err error) int {
 	if err == nil {
 		return 0
@@ -92,7 +91,7 @@ func after(failures int, err error) int {
 	return min(failures+1, strikes)
 }
 
-// askAll asks for all probes at once.
+// askAll runs all probes concurrently.
 func askAll(ctx context.Context, probes map[probe]struct{}, ask asker) map[probe]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -111,29 +110,37 @@ func askAll(ctx context.Context, probes map[probe]struct{}, ask asker) map[probe
 	return answers
 }
 
-// askNode asks a node over HTTP. kube-proxy answers 200 if it keeps up and, on the port of a
-// Service, if the node has an endpoint of it.
+// askNode checks a node over HTTP. kube-proxy returns 200 if it keeps up and, on the port of
+// a Service, if the node has an endpoint of it.
 func askNode(ctx context.Context, p probe) error {
 	url := fmt.Sprintf("http://%s/healthz", netip.AddrPortFrom(p.node, p.port))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("ask node: %w", err)
+		return fmt.Errorf("query node: %w", err)
 	}
-	// Each time a connection of its own: an old one proves that a process lives, not that it listens.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{
+		// Each check makes a new connection: an old one proves that the process runs, but not that it
+		// listens.
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+			MaxResponseHeaderBytes: maxAnswer},
+		// A pod with a hostPort can respond in place of kube-proxy. It must not choose where the next request
+		// goes.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask node: %w", err)
+		return fmt.Errorf("query node: %w", err)
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)); err != nil {
-		return fmt.Errorf("ask node: %w", err)
+		return fmt.Errorf("query node: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask node: %s: %s", url, resp.Status)
+		return fmt.Errorf("query node: %s: %s", url, resp.Status)
 	}
 	return nil
 }
 
-// maxAnswer is how much of an answer is read, in bytes; kube-proxy's have some hundred.
+// maxAnswer is the maximum size read of a response's header and of its body, in bytes; kube-proxy's have a few
+// hundred.
 const maxAnswer = 4096

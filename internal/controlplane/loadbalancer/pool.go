@@ -45,8 +45,8 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// families returns the families in which a Service gets addresses, in its own order: those of spec.ipFamilies for which
-// there is a pool. A Service that prefers two is content with one.
+// families returns the families in which a Service gets addresses, in its own order: the families in spec.ipFamilies
+// that have a pool. For a Service that prefers two, one is enough.
 func (p pools) families(s *corev1.Service) ([]corev1.IPFamily, error) {
 	only := fmt.Sprintf("the cluster's load balancer has %s addresses only", familyOf(p[0].Addr()))
 	policy := s.Spec.IPFamilyPolicy
@@ -69,8 +69,8 @@ func (p pools) families(s *corev1.Service) ([]corev1.IPFamily, error) {
 	return out, nil
 }
 
-// choose returns the addresses that a Service gets, one of each of its families: the one that it asks for, the one that
-// it has, or the first that no other has.
+// choose returns the addresses that a Service gets, one of each of its families: the one that it requests, its
+// present one, or the first unused one.
 func (p pools) choose(s *corev1.Service, used map[netip.Addr]types.NamespacedName) ([]netip.Addr, error) {
 	families, err := p.families(s)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p pools) choose(s *corev1.Service, used map[netip.Addr]types.NamespacedNam
 	}
 	var out []netip.Addr
 	for _, f := range families {
-		pool, _ := p.of(f) // families has only those with a pool
+		pool, _ := p.of(f) // each of families has a pool
 		a := wish
 		if !pool.Contains(wish) {
 			if a, err = chooseFrom(pool, s, used); err != nil {
@@ -114,7 +114,8 @@ func chooseFrom(pool netip.Prefix, s *corev1.Service, used map[netip.Addr]types.
 		"LoadBalancer, or make a cluster with a larger one (mullion up --load-balancer-pool)", n, pool)
 }
 
-// asked checks spec.loadBalancerIP of a Service with the given families.
+// asked checks and returns the address in spec.loadBalancerIP of a Service with the given
+// families.
 func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]types.NamespacedName) (
 	netip.Addr, error,
 ) {
@@ -123,7 +124,7 @@ func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]
 	var ranges []string
 	found := false
 	for _, f := range families {
-		pool, _ := p.of(f) // families has only those with a pool
+		pool, _ := p.of(f) // each of families has a pool
 		first, last := bounds(pool)
 		ranges = append(ranges, fmt.Sprintf("%s to %s", first, last))
 		found = found || valid && a.Compare(first) >= 0 && a.Compare(last) <= 0
@@ -143,9 +144,9 @@ func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]
 	return a, nil
 }
 
-// bounds returns the first and the last address that can be given out: not those of the network
-// itself and of broadcast, which some programs refuse. IPv6 has no broadcast, and in place of the
-// network's address one for all its routers (RFC 4291, section 2.6.1).
+// bounds returns the first and the last address that can be assigned. This excludes the network
+// address and the broadcast address, which some programs refuse. IPv6 has no broadcast, and in
+// place of the network's address one for all its routers (RFC 4291, section 2.6.1).
 func bounds(pool netip.Prefix) (first, last netip.Addr) {
 	b := pool.Masked().Addr().AsSlice()
 	for i := pool.Bits(); i < len(b)*8; i++ {

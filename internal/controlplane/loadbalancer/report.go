@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// reporter tells owners of Services why an address is missing, where upstream's controller says nothing because it is
-// no error.
+// reporter emits events about missing addresses for owners of Services, where upstream's controller is quiet because
+// it sees no error.
 type reporter struct {
 	pools  pools
 	events record.EventRecorder

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -92,8 +92,8 @@ func (s Store) Ensure(p Plan) (changed []string, err error) {
 	return changed, nil
 }
 
-// prepare makes the directory, removes what a killed process left in it and
-// takes away rights that others should not have (a restored backup may).
+// prepare makes the directory, removes the remains of a killed process from it, and
+// revokes rights that others should not have (a restored backup may).
 func (s Store) prepare() error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
@@ -284,8 +284,8 @@ func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// A server sends its authority too, so that a joining node can find the one
-	// whose hash it was told.
+	// A server sends its authority too, so that a joining node can find the one whose
+	// hash it has.
 	return true, durable.WriteFile(s.Leaf(l.Name), concat(certpem.Encode(p.cert), certpem.Encode(ca.cert), key), 0o600)
 }
 
@@ -330,8 +330,8 @@ func newEncryption() ([]byte, error) {
 			Resources: []string{"secrets"},
 			Providers: []encryptionProvider{
 				{Secretbox: &encryptionKeys{[]encryptionKey{{"key1", base64.StdEncoding.EncodeToString(key)}}}},
-				// Reading what was written without encryption, by an external etcd's
-				// earlier user.
+				// To read data that an earlier user of an external etcd wrote without
+				// encryption.
 				{Identity: &struct{}{}},
 			},
 		}}}, "", "  ")
@@ -341,7 +341,7 @@ func newEncryption() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// checkEncryption looks only for damage: a user may add keys and resources.
+// checkEncryption only detects damage: a user may add keys and resources.
 func checkEncryption(data []byte) error {
 	var e encryption
 	if err := json.Unmarshal(data, &e); err != nil {

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 )
 
 // pair is a certificate with its key.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 

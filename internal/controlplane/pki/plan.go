@@ -13,14 +13,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 )
 
-// Lifetimes. Kubernetes' own deployment tools use the same: an authority cannot
-// be replaced without telling every node, a leaf is replaced by Ensure.
+// Lifetimes. Kubernetes' own deployment tools use the same: replacing an authority
+// requires a change on every node, while Ensure replaces leaves.
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// renewBefore is how much of its life a leaf has left when it is replaced: a
-	// third, so that a machine that is switched on a few times a year still
-	// replaces it in time.
+	// renewBefore is the remaining life at which a leaf is replaced: a third, so that a
+	// machine that is switched on a few times a year still replaces it in time.
 	renewBefore = leafLife / 3
 	// backdate allows for clocks of nodes that are a little late.
 	backdate = 5 * time.Minute
@@ -90,7 +89,7 @@ const (
 	KubeletClientGroup = "mullion:kubelet-clients"
 	CoreDNSUser        = "system:mullion:coredns"
 	MetricsServerUser  = "system:mullion:metrics-server"
-	// MetricsServerName is that of its Service.
+	// MetricsServerName is the name of its Service.
 	MetricsServerName = "metrics-server.kube-system.svc"
 	ControllersUser   = "system:mullion:controllers"
 	ManagerUser       = "system:mullion:manager"
@@ -131,7 +130,7 @@ func NewPlan(c config.Config) Plan {
 		p.Leaves = append(p.Leaves, Leaf{Name: CoreDNS, Authority: ClusterCA, CommonName: CoreDNSUser, Client: true})
 	}
 	if c.MetricsAddress.IsValid() {
-		// The API server, which asks it, knows it by its Service.
+		// The API server, its client, reaches it by the name of its Service.
 		p.Leaves = append(p.Leaves, Leaf{Name: MetricsServer, Authority: ClusterCA, CommonName: MetricsServerUser,
 			Names: []string{MetricsServerName}, Client: true})
 	}
@@ -140,7 +139,7 @@ func NewPlan(c config.Config) Plan {
 			Leaf{Name: ServiceController, Authority: ClusterCA, CommonName: ServiceControllerUser, Client: true})
 	}
 	if c.AdmissionPort != 0 {
-		// An authority of its own: no other certificate of the cluster may ask the
+		// A separate authority: no other certificate of the cluster may call the
 		// webhooks.
 		p.Authorities = append(p.Authorities, Authority{AdmissionClientCA, "mullion admission clients " + c.Name, true})
 		p.Leaves = append(p.Leaves,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
 )
 
 const (
@@ -25,7 +25,7 @@ func AdmissionAddress(c config.Config) netip.AddrPort {
 // AdmissionClientCA returns the authority of the clients that may call the webhooks.
 func AdmissionClientCA(c config.Config) string { return store(c).Cert(pki.AdmissionClientCA) }
 
-// admission tells the API server to show a certificate to webhooks
+// admission makes the API server present a certificate to webhooks
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers).
 func admission(c config.Config) object {
 	var plugins []object
@@ -38,8 +38,8 @@ func admission(c config.Config) object {
 	return object{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
 }
 
-// webhookClient names the certificate for our own webhooks only: a user of the
-// file is found by the host that the webhook has, and others get none.
+// webhookClient names the certificate for our own webhooks only: a user of the file is
+// found by the host that the webhook has, and other webhooks get no certificate.
 func webhookClient(c config.Config) kubeconfig.Config {
 	leaf := store(c).Leaf(pki.AdmissionClient)
 	k := kubeconfig.New()

@@ -16,10 +16,10 @@ import (
 // EtcdEndpoint returns the URL of the embedded etcd.
 func EtcdEndpoint(c config.Config) string { return "unixs://" + c.EtcdSocket() }
 
-// Audit log sizes. 20 MB hold about a day of an idle cluster of two nodes at
-// the level of auditPolicy; four files bound the disk at 100 MB. CIS 1.12
-// sections 1.2.17 to 1.2.19 ask for 30 days, 10 files and 100 MB of a production
-// server; the age is kept, the sizes are those of one machine.
+// Audit log sizes. 20 MB hold about a day of an idle cluster of two nodes at the level of
+// auditPolicy; four files bound the disk at 100 MB. CIS 1.12 sections 1.2.17 to 1.2.19
+// require 30 days, 10 files and 100 MB of a production server; the age is kept, the sizes
+// are for one machine.
 const (
 	auditAgeDays  = 30
 	auditFiles    = 4
@@ -41,7 +41,7 @@ func apiServer(c config.Config) []string {
 		"--tls-min-version=VersionTLS12",
 		"--profiling=false", // 1.2.15
 
-		// Who you are.
+		// Authentication.
 		"--client-ca-file=" + s.Cert(pki.ClusterCA),
 		"--authentication-config=" + generated(c, authenticationFile), // anonymous for health checks only, 1.2.1
 		"--enable-bootstrap-token-auth=true",
@@ -55,7 +55,7 @@ func apiServer(c config.Config) []string {
 		"--service-account-signing-key-file=" + s.Key(pki.ServiceAccount),
 		"--service-account-extend-token-expiration=false", // 1.2.30
 
-		// What you may do.
+		// Authorization, admission and audit.
 		"--authorization-mode=Node,RBAC",             // 1.2.7, 1.2.8
 		"--enable-admission-plugins=NodeRestriction", // 1.2.14
 		"--audit-policy-file=" + generated(c, "audit-policy.json"),
@@ -106,9 +106,9 @@ func datastore(c config.Config) []string {
 	return argv
 }
 
-// electLeader: with an etcd of its own this is the only control plane, and an
-// election would only cost: after a crash the new process would wait for up to
-// 15 s until the old one's lease has run out.
+// electLeader: with its own etcd this is the only control plane, and an election would
+// only cost time: after a crash the new process would wait for up to 15 s until the old
+// one's lease has run out.
 func electLeader(c config.Config) string {
 	return fmt.Sprintf("--leader-elect=%t", !c.Datastore.Embedded())
 }
@@ -120,9 +120,9 @@ func controllerManager(c config.Config) []string {
 	return slices.Concat([]string{
 		"--kubeconfig=" + kubeconfig,
 		electLeader(c),
-		// It serves nothing: its metrics are part of the API server's, because they
-		// are those of the process, and whether it lives is told by the process. So
-		// there is no port to protect (1.3.7) or to collide.
+		// It has no server: its metrics are part of the API server's, because they belong
+		// to the process, and so is its liveness. So there is no port to protect (1.3.7)
+		// or to collide.
 		"--secure-port=0",
 		"--bind-address=127.0.0.1",
 		"--profiling=false",                      // 1.3.2
@@ -138,14 +138,14 @@ func controllerManager(c config.Config) []string {
 	}, nodeMasks(c), []string{
 		"--service-cluster-ip-range=" + joined(c.ServiceCIDRs()),
 		"--configure-cloud-routes=false",
-		// The first two are off by default; bootstrap tokens need them. The third
-		// writes an annotation for kubelets that keep Secrets for a time; ours watch.
-		// It writes while the node IPAM controller gives a new node its range, and
-		// makes that one try again with what it has not yet seen: a second range, a
-		// refusal by the API server and an event CIDRAssignmentFailed.
+		// The first two are off by default; bootstrap tokens need them. The third writes
+		// an annotation for kubelets that keep Secrets for a time; ours watch. It writes
+		// while the node IPAM controller gives a new node its range, and causes that
+		// controller to retry with its stale view: a second range, a refusal by the API
+		// server and an event CIDRAssignmentFailed.
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller,-ttl-controller",
-		// The defaults (20 and 30) stretch the first start by seconds, because each
-		// of some 40 controllers asks for a token of its own.
+		// The defaults (20 and 30) stretch the first start by seconds, because each of
+		// some 40 controllers requests its own token.
 		"--kube-api-qps=100",
 		"--kube-api-burst=200",
 	})
@@ -158,13 +158,13 @@ func nodeMasks(c config.Config) []string {
 		family = "ipv6"
 	}
 	flags := []string{fmt.Sprintf("--node-cidr-mask-size-%s=%d", family, c.NodeMaskSize)}
-	if c.Second != (config.Second{}) {
-		flags = append(flags, fmt.Sprintf("--node-cidr-mask-size-ipv6=%d", c.Second.NodeMaskSize))
+	if !c.IPv6.IsZero() {
+		flags = append(flags, fmt.Sprintf("--node-cidr-mask-size-ipv6=%d", c.NodeMaskSizeIPv6))
 	}
 	return flags
 }
 
-// joined lists networks as Kubernetes' flags take them; the first is that of the primary family.
+// joined lists networks as Kubernetes' flags take them; the first belongs to the primary family.
 func joined(list []netip.Prefix) string {
 	var text []string
 	for _, p := range list {

@@ -11,13 +11,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 )
 
-// ReadyName returns a name that the cluster's DNS server knows as soon as it works.
+// ReadyName returns a name that the cluster's DNS server resolves as soon as it works.
 func ReadyName(c config.Config) string { return "kubernetes.default.svc." + c.ClusterDomain + "." }
 
-// corefile is kubeadm's default
-// (cmd/kubeadm/app/phases/addons/dns/manifests.go, CoreDNSConfigMap) without what
-// one process has no use for: health, ready and prometheus (each opens a port;
-// readiness is asked with a DNS query), reload and loop.
+// corefile is kubeadm's default (cmd/kubeadm/app/phases/addons/dns/manifests.go,
+// CoreDNSConfigMap) without the plugins that are useless within one process: health,
+// ready and prometheus (each opens a port; readiness is checked with a DNS query), reload
+// and loop.
 func corefile(c config.Config, m Machine) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".:%d {\n", c.DNSAddress.Port())
@@ -39,8 +39,8 @@ func corefile(c config.Config, m Machine) string {
 	return b.String()
 }
 
-// upstream returns the servers to ask for other names. It must not include the
-// server itself, which would cause a loop.
+// upstream returns the servers for other names. They must not include the server itself,
+// which would cause a loop.
 func upstream(c config.Config, m Machine) []netip.AddrPort {
 	if c.DNSUpstream != nil {
 		return c.DNSUpstream

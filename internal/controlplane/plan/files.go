@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
 )
 
 const authenticationFile = "authentication.json"
@@ -102,10 +102,10 @@ func authentication() object {
 	}
 }
 
-// auditPolicy records who did what to which object, never the contents:
-// secrets and tokens must not land in a log. What the cluster's own parts do all
-// the time (watching, leases, status of nodes, events) is left out, or it would
-// be nearly all of the log
+// auditPolicy records the user, verb and object of requests, never the contents: secrets
+// and tokens must not land in a log. The constant requests of the cluster's own
+// components (watches, leases, node status, events) are left out, or it would be nearly
+// all of the log
 // (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/#audit-policy).
 func auditPolicy() object {
 	none := func(rule object) object { rule["level"] = "None"; return rule }

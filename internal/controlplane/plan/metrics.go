@@ -10,8 +10,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 )
 
-// metricsServer returns the command line of metrics-server. What is not about where
-// it runs is as in upstream's components.yaml (manifests/base/deployment.yaml).
+// metricsServer returns the command line of metrics-server. Flags that don't depend on
+// the environment are as in upstream's components.yaml (manifests/base/deployment.yaml).
 func metricsServer(c config.Config) []string {
 	s := store(c)
 	kubeconfig := Kubeconfig(c, MetricsServer)
@@ -24,7 +24,7 @@ func metricsServer(c config.Config) []string {
 		"--tls-min-version=VersionTLS12",
 		"--profiling=false",
 
-		// Only kube-apiserver may ask, with the names of those who asked it.
+		// Only kube-apiserver may send requests, with the names of its own clients.
 		"--authentication-skip-lookup=true",
 		"--requestheader-client-ca-file=" + s.Cert(pki.FrontProxyCA),
 		"--requestheader-allowed-names=front-proxy-client",
@@ -37,7 +37,7 @@ func metricsServer(c config.Config) []string {
 	}
 }
 
-// metricsRoles returns what metrics-server may do, and the role that lets those who may
+// metricsRoles returns the roles of metrics-server, and the role that lets users who may
 // view a namespace see its metrics (manifests/base/rbac.yaml).
 func metricsRoles(c config.Config) []object {
 	if !c.MetricsAddress.IsValid() {
@@ -55,8 +55,8 @@ func metricsRoles(c config.Config) []object {
 		rule("authorization.k8s.io", "subjectaccessreviews", "create"))}
 }
 
-// metricsService returns the Service that the API server knows metrics-server by. It
-// has no selector, because the server is not a pod.
+// metricsService returns the Service through which the API server reaches metrics-server.
+// It has no selector, because the server is not a pod.
 func metricsService(c config.Config) object {
 	return object{"apiVersion": "v1", "kind": "Service",
 		"metadata": object{"name": "metrics-server", "namespace": "kube-system",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
-	"github.com/mullion-k8s/mullion/internal/kubeconfig"
+	"github.com/mullion-k8s/mullion/internal/durable/kubeconfig"
 )
 
 // Groups that users of bootstrap tokens are in.
@@ -30,8 +30,8 @@ type Object struct {
 
 const rbacAPI = "rbac.authorization.k8s.io/v1"
 
-// Objects lists what is written when the API server is up. caPEM is the
-// cluster's authority, for cluster-info.
+// Objects lists the objects to write when the API server is up. caPEM is the cluster's
+// authority, for cluster-info.
 func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 	var out []Object
 	var failed error
@@ -121,7 +121,7 @@ func clusterRoles(c config.Config) []object {
 	approve := rule("certificates.k8s.io", "signers", "approve")
 	approve["resourceNames"] = []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
 	roles := []object{
-		// What CoreDNS' kubernetes plugin reads with "pods insecure"
+		// The objects that CoreDNS' kubernetes plugin reads with "pods insecure"
 		// (plugin/kubernetes/README.md).
 		clusterRole("mullion:coredns",
 			rule("", "services", read...), rule("", "namespaces", read...),
@@ -133,7 +133,8 @@ func clusterRoles(c config.Config) []object {
 			rule("", "nodes", "get", "list")),
 	}
 	if c.NetworkPolicy {
-		// What internal/netpolicy/watch reads; system:node-proxier has EndpointSlices.
+		// The objects that internal/agent/netpolicy/watch reads; system:node-proxier has
+		// EndpointSlices.
 		roles = append(roles, clusterRole("mullion:network-policies",
 			rule("networking.k8s.io", "networkpolicies", read...),
 			rule("", "pods", read...), rule("", "namespaces", read...)))
@@ -147,9 +148,9 @@ func clusterRoleBindings(c config.Config) []object {
 		// kube-apiserver, for logs, exec and port-forward.
 		clusterRoleBinding("mullion:kubelet-clients", "system:kubelet-api-admin",
 			subject("Group", pki.KubeletClientGroup)),
-		// Joining: requesting a certificate, and nothing else. Package approve
-		// decides who gets one, because RBAC cannot check whether the name belongs
-		// to another node.
+		// To join, a node may only request a certificate. Package approve decides about
+		// the request, because RBAC cannot check whether the name belongs to another
+		// node.
 		clusterRoleBinding("mullion:node-bootstrappers", "system:node-bootstrapper", subject("Group", BootstrapGroup)),
 		// Renewing one's own certificate.
 		clusterRoleBinding("mullion:node-renewal",
@@ -179,7 +180,7 @@ func clusterRoleBindings(c config.Config) []object {
 	return b
 }
 
-// clusterInfo tells a joining node the server and its authority
+// clusterInfo has the server and its authority, for joining nodes
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 func clusterInfo(c config.Config, caPEM []byte) (object, error) {
 	k := kubeconfig.New()

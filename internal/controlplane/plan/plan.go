@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package plan describes a control plane as data: which components it has and
-// in what order they start, the command line of each, the files that are
-// written for them. Everything in it is pure and printed by
-// `mullion-kube server --dry-run`; package controlplane carries it out. It links
-// nothing of Kubernetes.
+// Package plan describes a control plane as data: its components and the order in which
+// they start, their command lines and their files. Everything in it is pure and printed
+// by `mullion-kube server --dry-run`; package controlplane carries it out. It does not
+// import Kubernetes.
 package plan
 
 import (

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -32,15 +33,6 @@ func testConfig() config.Config {
 		NetworkPolicy:  true,
 		MetricsAddress: netip.MustParseAddrPort("10.89.0.1:4443"),
 	}.Default()
-}
-
-// second has the networks of a second family.
-func second() config.Second {
-	return config.Second{
-		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
-		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
-		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
-	}
 }
 
 func machine() plan.Machine {
@@ -63,7 +55,11 @@ func TestGolden(t *testing.T) {
 	balanced := testConfig()
 	balanced.LoadBalancer = config.LoadBalancer{Pool: netip.MustParsePrefix("10.90.0.0/24"), Router: "/run/netns/m"}
 	dual := testConfig()
-	dual.Second = second()
+	dual.IPv6 = ipv6.Plan{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
+	}
 	isolated := testConfig()
 	isolated.DNSUpstream = []netip.AddrPort{}
 	isolated.ClusterDomain = "k8s.example.com"

@@ -5,6 +5,7 @@ package servertest_test
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -146,7 +147,14 @@ func TestDamagedDatastore(t *testing.T) {
 		damage func(t *testing.T)
 		want   string
 	}{
-		{"log changed", func(t *testing.T) { flip(t, wals[0], 4000, 4100) }, "its log: "},
+		{"record changed", func(t *testing.T) {
+			at := record(t, wals[0], 4000)
+			flip(t, wals[0], at+lengthSize+8, at+lengthSize+16)
+		}, "its log: "},
+		{"length changed", func(t *testing.T) {
+			at := record(t, wals[0], 4000)
+			flip(t, wals[0], at, at+lengthSize)
+		}, "its log: "},
 		{"database cut", func(t *testing.T) {
 			if err := os.Truncate(db, 64<<10); err != nil { // of which most is in use
 				t.Fatal(err)
@@ -176,6 +184,31 @@ func TestDamagedDatastore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lengthSize is the size in bytes of the length before each record of etcd's log: the low 56 bits are that of the
+// record, and the bits above are its padding (wal.decodeFrameSize).
+const lengthSize = 8
+
+// record returns where the first record after an offset of a file of etcd's log begins.
+func record(t *testing.T, wal string, after int) int {
+	t.Helper()
+	data, err := os.ReadFile(wal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for at < after {
+		length := binary.LittleEndian.Uint64(data[at:])
+		if length == 0 {
+			t.Fatalf("%s ends at %d", wal, at)
+		}
+		at += lengthSize + int(length&(1<<56-1))
+		if length>>63 == 1 {
+			at += int(length >> 56 & 7)
+		}
+	}
+	return at
 }
 
 // TestNewerData: a control plane leaves data alone that a later version has used.

@@ -28,17 +28,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/token"
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestJoin does what a kubelet does to join, and what an intruder would try.
 func TestJoin(t *testing.T) {
-	s := controlplanetest.New(t, nil)
-	s.Start()
-	s.Ready()
+	s := controlplanetest.Run(t, nil)
 	ctx := t.Context()
 	caPEM, err := os.ReadFile(s.Config.ClusterCA())
 	if err != nil {
@@ -111,7 +109,6 @@ func TestJoin(t *testing.T) {
 			t.Errorf("renewal: %v", err)
 		}
 	})
-	s.Stop()
 }
 
 // restriction tries what a node must not do (NodeRestriction).
@@ -177,16 +174,21 @@ func withToken(t *testing.T, s *controlplanetest.Server, caPEM []byte, node stri
 func sendsItsAuthority(t *testing.T, s *controlplanetest.Server, caPEM []byte) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(caPEM)
-	d := tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Config.LocalURL(), "https://"))
+	chain := served(t, s, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	if got := certpem.Encode(chain[len(chain)-1]); string(got) != string(caPEM) {
+		t.Errorf("the last of %d certificates is not the authority's", len(chain))
+	}
+}
+
+// served returns the certificates that the API server sends.
+func served(t *testing.T, s *controlplanetest.Server, cfg *tls.Config) []*x509.Certificate {
+	t.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.Config.LocalURL(), "https://"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	chain := conn.(*tls.Conn).ConnectionState().PeerCertificates
-	if got := certpem.Encode(chain[len(chain)-1]); string(got) != string(caPEM) {
-		t.Errorf("the last of %d certificates is not the authority's", len(chain))
-	}
+	return conn.ConnectionState().PeerCertificates
 }
 
 // newRequest makes a key and a certificate request of a node.

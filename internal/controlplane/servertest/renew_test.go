@@ -20,17 +20,8 @@ import (
 
 // TestRenewal replaces certificates under a running control plane.
 func TestRenewal(t *testing.T) {
-	s := controlplanetest.New(t, nil)
-	s.Start()
-	s.Ready()
-	served := func() []byte {
-		conn, err := tls.Dial("tcp", s.Config.LocalURL()[len("https://"):], &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		return conn.ConnectionState().PeerCertificates[0].Raw
-	}
+	s := controlplanetest.Run(t, nil)
+	served := func() []byte { return served(t, s, &tls.Config{InsecureSkipVerify: true})[0].Raw }
 	before := served()
 	old, err := os.ReadFile(s.Config.AdminKubeconfig())
 	if err != nil {
@@ -60,5 +51,4 @@ func TestRenewal(t *testing.T) {
 	if _, err := s.Admin().CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
-	s.Stop()
 }

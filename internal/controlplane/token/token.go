@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package token makes bootstrap tokens, with which a machine asks for its
-// certificate as a node. Package approve decides who gets one.
+// Package token makes bootstrap tokens, with which a machine requests its certificate as
+// a node. Package approve decides about the request.
 package token
 
 import (
@@ -47,15 +47,15 @@ func (t Token) String() string { return t.ID + ".<hidden>" }
 
 // Options of a token.
 type Options struct {
-	// TTL is how long it lives. The form of a token leaves room for 82 bits of
-	// secret, so it should not be long.
+	// TTL is its lifetime. The form of a token leaves room for 82 bits of secret, so it
+	// should not be long.
 	TTL time.Duration
 	// Node is the only node that may join with it, also if it exists already. ""
 	// means any name that no node has yet.
 	Node string
 }
 
-// secret describes the Secret that makes the API server know a token
+// secret describes the Secret that registers a token with the API server
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 func secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 	if o.TTL <= 0 {

@@ -32,19 +32,19 @@ import (
 
 // Runner runs a Windows program in the emulated host.
 type Runner interface {
-	// RunPlugin runs the program at a Windows path with just these variables
-	// beside those of the system, and returns what it wrote and whether it
-	// exited with 0. The program is killed when the context ends.
+	// RunPlugin runs the program at a Windows path with just these variables beside
+	// the system's, and returns its output, and an error unless it exited with 0.
+	// The program is killed when the context ends.
 	RunPlugin(ctx context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error)
 }
 
-// Config says where the plugins and their configuration are.
+// Config has the locations of the plugins and their configuration.
 type Config struct {
 	// Drive is the directory that is drive C of the emulated host.
 	Drive string
 	// ConfDir and BinDir are Windows paths on it; containerd's if empty.
 	ConfDir, BinDir string
-	// CacheDir is where the library remembers what was done.
+	// CacheDir is the library's cache of earlier results.
 	CacheDir string
 	Runner   Runner
 }
@@ -69,7 +69,7 @@ type Network struct {
 	lib *libcni.CNIConfig
 }
 
-// New returns a Network; nothing is read until it is used.
+// New returns a Network; it reads no file before its first use.
 func New(cfg Config) *Network {
 	if cfg.ConfDir == "" {
 		cfg.ConfDir = DefaultConfDir
@@ -88,8 +88,8 @@ type PortMapping struct {
 	HostIP        string `json:"hostIP,omitempty"`
 }
 
-// DNS is a pod's resolver configuration; the keys are those of the capability
-// "dns" (CNI CONVENTIONS.md).
+// DNS is a pod's resolver configuration, with the keys of the capability "dns" (CNI
+// CONVENTIONS.md).
 type DNS struct {
 	Servers  []string `json:"servers,omitempty"`
 	Searches []string `json:"searches,omitempty"`
@@ -105,13 +105,13 @@ type Pod struct {
 	DNS                  DNS
 }
 
-// Ready reports whether pods can get a network, and why not.
+// Ready returns an error if pods cannot get a network.
 func (n *Network) Ready() error {
 	_, err := n.configuration()
 	return err
 }
 
-// Name returns the configured network's name, for status output; empty if there is none.
+// Name returns the configured network's name, for status output; "" without a network.
 func (n *Network) Name() string {
 	list, err := n.configuration()
 	if err != nil {
@@ -152,7 +152,7 @@ func (n *Network) configuration() (*libcni.NetworkConfigList, error) {
 
 // parse reads a list of plugins, or one plugin as a list of one.
 func parse(data []byte) (*libcni.NetworkConfigList, error) {
-	// Windows editors write a byte order mark, which JSON does not know.
+	// Windows editors write a byte order mark, which is not valid JSON.
 	data = []byte(strings.TrimPrefix(string(data), "\ufeff"))
 	var probe struct {
 		Plugins json.RawMessage `json:"plugins"`
@@ -276,7 +276,7 @@ func (p plugins) FindInPath(plugin string, _ []string) (string, error) {
 }
 
 // ExecPlugin runs a plugin. Of the environment only CNI's own variables go
-// there: ours is that of a Linux process.
+// there: ours belongs to a Linux process.
 func (p plugins) ExecPlugin(ctx context.Context, exe string, stdin []byte, environ []string) ([]byte, error) {
 	var env []string
 	for _, e := range environ {
@@ -294,7 +294,7 @@ func (p plugins) ExecPlugin(ctx context.Context, exe string, stdin []byte, envir
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	// A plugin says what is wrong on stdout, as JSON.
+	// A plugin reports errors on stdout, as JSON.
 	var said types.Error
 	if json.Unmarshal(stdout, &said) == nil && said.Msg != "" {
 		return nil, &said

@@ -16,7 +16,7 @@ import (
 // Fake is a Runner that plays win-bridge with host-local: it hands out
 // addresses of 10.244.0.0/24, takes them back, and records who has which.
 type Fake struct {
-	// Fail, if set, is asked before each command ("ADD", "DEL").
+	// Fail, if set, is called before each command ("ADD", "DEL").
 	Fail func(command string) error
 
 	mu   sync.Mutex
@@ -89,7 +89,7 @@ func (f *Fake) Held() []string {
 	return out
 }
 
-// Commands lists what was asked, in order.
+// Commands lists the commands so far, in order.
 func (f *Fake) Commands() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

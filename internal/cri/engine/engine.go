@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package engine defines what the CRI server and its two engines tell each other:
+// Package engine defines the interface between the CRI server and its two engines:
 // wineengine, which runs Windows programs in containers, and hostprocess, which
-// runs those of HostProcess containers on the emulated host. It has no effects,
-// and nothing of it depends on Wine.
+// runs programs of HostProcess containers on the emulated host. It has no effects,
+// and doesn't depend on Wine.
 package engine
 
 import (
@@ -34,7 +34,7 @@ type Program struct {
 	// Computer is the container's computer name.
 	Computer string
 	// Status is the name of the file, in the directory of status files, that will
-	// say how the program ended.
+	// have the program's exit status.
 	Status string
 	// Exec is set for a program that joins a running container.
 	Exec bool
@@ -42,13 +42,15 @@ type Program struct {
 
 // Layers are the overlayfs layers of a container, each list with the lowest first.
 type Layers struct {
-	// Below and Above are those of drive C around an image's own.
+	// Below and Above are the layers of drive C around an image's own.
 	Below, Above []string
-	// Linux are those of the root directory; empty if drive C is that directory.
+	// Linux are the layers of the root directory; empty if drive C is that
+	// directory.
 	Linux []string
 }
 
-// Network is how a container is connected: what programs find in the registry.
+// Network is a container's network configuration, which programs find in the
+// registry.
 type Network struct {
 	Index     int // of the adapter
 	Adapter   string
@@ -58,7 +60,7 @@ type Network struct {
 	Suffix    string
 }
 
-// Status says how a program ended.
+// Status is the exit status of a program.
 type Status struct {
 	// ExitCode is the code that GetExitCodeProcess would return.
 	ExitCode uint32

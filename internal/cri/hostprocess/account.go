@@ -65,7 +65,7 @@ func builtinGroups() []string {
 // accountsFile is where the stand-ins' net.exe keeps accounts.
 const accountsFile = "ProgramData/mullion/accounts.json"
 
-// maxAccountsBytes is far above what net.exe writes.
+// maxAccountsBytes is far above the size of net.exe's output.
 const maxAccountsBytes = 1 << 20
 
 // groups returns the local groups of the host. A container can write anything to
@@ -79,7 +79,7 @@ func (h *Host) groups() []string {
 	defer func() { _ = root.Close() }() // opened for look-ups
 	f, err := root.Open(accountsFile)
 	if err != nil {
-		return groups // none was created
+		return groups // no group was created
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	var accounts struct {

@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package hostprocess runs HostProcess containers: programs of the emulated host
-// itself, which see its drive C, network and processes. It does what hcsshim does
+// itself, which see its drive C, network and processes. It does the work of hcsshim
 // on Windows (internal/jobcontainers of github.com/Microsoft/hcsshim v0.13.0) on a
 // host that can bind files, which all supported builds can: the image's files are
 // at C:\hpc.
@@ -31,9 +31,8 @@ type Host struct {
 	Drive string
 	// Computer is the host's computer name.
 	Computer string
-	// Views is a directory for the containers' views of drive C. What is mounted
-	// there must show, at the same path, where the host's wineserver runs: it opens
-	// the files.
+	// Views is a directory for the containers' views of drive C. Mounts there must
+	// show, at the same path, where the host's wineserver runs: it opens the files.
 	Views string
 	// Sockets is the directory in which the wineserver has its socket.
 	Sockets string
@@ -94,14 +93,14 @@ func (h *Host) Process(p engine.Program) oci.Process {
 	return oci.Process{Args: argv, Env: env, Cwd: cwd, GID: a.GID, Host: true}
 }
 
-// withMountPoint replaces the variable as hcsshim does, which knows two
+// withMountPoint replaces the variable as hcsshim does, which supports two
 // spellings (replaceWithMountPoint).
 func withMountPoint(s string) string {
 	return strings.NewReplacer("%"+mountPointVariable+"%", imageRoot, "$env:"+mountPointVariable, imageRoot).Replace(s)
 }
 
-// environment adds what hcsshim adds: the place of the image's files, and
-// directories to search.
+// environment adds the same variables as hcsshim: the place of the image's files,
+// and directories to search.
 func environment(env []string) []string {
 	search := hostPath
 	var out []string
@@ -116,12 +115,12 @@ func environment(env []string) []string {
 	return append(out, "Path="+strings.TrimSuffix(search, ";")+";"+searchPath, mountPointVariable+"="+imageRoot+`\`)
 }
 
-// tmpBytes bounds what Wine's Unix side keeps in /tmp: a cache of fonts.
+// tmpBytes bounds the files of Wine's Unix side in /tmp: a cache of fonts.
 const tmpBytes = 16 << 20
 
 // Spec describes the isolation of a container. It shares the namespaces of the
-// host but for the mounts: the programs see drive C and what Wine needs of Linux,
-// and nothing of the container runtime.
+// host but for the mounts: the programs see drive C and the parts of Linux that
+// Wine needs, but not the container runtime.
 func (h *Host) Spec(c engine.HostContainer) oci.Config {
 	view := h.view(c.ID)
 	spec := oci.Config{

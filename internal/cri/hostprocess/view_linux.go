@@ -22,11 +22,11 @@ import (
 
 // A HostProcess container sees the host's drive C with the image's files at
 // C:\hpc and its volumes at their places, which no other program of the host
-// sees: Windows' bind filter does that for a silo. Here the container has a
-// prefix of its own, its view: the host's, mounted a second time, with the rest
-// on top. Wine tells prefixes apart by device and inode, so that the container's
-// programs find the host's wineserver; and it opens files by the client's path,
-// so that wineserver looks into the view.
+// sees: Windows' bind filter does that for a silo. Here the container has its own
+// prefix, the view: the host's, mounted a second time, with the rest on top. Wine
+// identifies prefixes by device and inode, so that the container's programs find
+// the host's wineserver; and it opens files by the client's path, so that
+// wineserver looks into the view.
 
 // errPipe has the words of hcsshim.
 var errPipe = errors.New("named pipe mounts not supported for job containers - interact with the pipe directly")
@@ -38,8 +38,7 @@ func (h *Host) Make(c engine.HostContainer) error {
 	if err := os.MkdirAll(view, 0o700); err != nil {
 		return fmt.Errorf("create view of the host: %w", err)
 	}
-	// Shared or not as the directory of views is: wineserver must see it too.
-	if err := unix.Mount(h.Wine.Prefix, view, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := h.mountView(view); err != nil {
 		return fmt.Errorf("create view of the host: %w", err)
 	}
 	image, err := os.Open(c.Image)
@@ -58,6 +57,30 @@ func (h *Host) Make(c engine.HostContainer) error {
 	return makeLinuxRoot(c)
 }
 
+// mountView mounts the host's prefix and the programs that are mounted in it. The disks of volumes, which are
+// directories, stay out: taking them down with the view would take them down everywhere.
+func (h *Host) mountView(view string) error {
+	// Shared or not as the directory of views is: wineserver must see it too.
+	if err := unix.Mount(h.Wine.Prefix, view, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	mounts, err := mount.Below(h.Wine.Prefix)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		st, err := os.Lstat(m)
+		if err != nil || !st.Mode().IsRegular() {
+			continue // a disk, or gone meanwhile
+		}
+		place := filepath.Join(view, strings.TrimPrefix(m, h.Wine.Prefix))
+		if err := unix.Mount(m, place, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m, err)
+		}
+	}
+	return nil
+}
+
 // makeLinuxRoot makes the status directory, and the links that distributions
 // have at the root.
 func makeLinuxRoot(c engine.HostContainer) error {
@@ -69,7 +92,7 @@ func makeLinuxRoot(c engine.HostContainer) error {
 	for _, name := range []string{"bin", "lib", "lib64"} {
 		target, err := os.Readlink("/" + name)
 		if err != nil {
-			continue // a directory of its own, which Shared shows
+			continue // a separate directory, which Shared shows
 		}
 		if err := os.Symlink(target, filepath.Join(c.Root, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -101,7 +124,7 @@ func (h *Host) mountVolume(image, view string, m *runtime.Mount) error {
 	return h.linkBelowImage(image, src, dst)
 }
 
-// bindIntoView mounts what is open at a Windows path of a view. The place is made
+// bindIntoView mounts an open file at a Windows path of a view. The place is made
 // on the host if it does not exist.
 func bindIntoView(view, at string, f *os.File, dir, readOnly bool) error {
 	drive := driveOf(view)
@@ -134,7 +157,7 @@ func bindIntoView(view, at string, f *os.File, dir, readOnly bool) error {
 	if !readOnly {
 		return nil
 	}
-	mounted, err := mount.OpenBeneath(drive, rel) // what lies on the place now
+	mounted, err := mount.OpenBeneath(drive, rel) // the file now at that place
 	if err != nil {
 		return err
 	}

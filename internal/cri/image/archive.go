@@ -91,7 +91,7 @@ func (s *Store) spool(ctx context.Context, r io.Reader) (_ *archive, err error) 
 	}
 }
 
-// drain reads what follows the end of a tar. A server notices that its client has
+// drain reads the data after the end of a tar. A server notices that its client has
 // left, and ends the context, only after it has read the request to its end.
 func drain(r io.Reader, limit int64) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, limit+1))
@@ -120,7 +120,7 @@ func spoolFile(name string, r io.Reader) (archiveFile, error) {
 	return archiveFile{name, "sha256:" + hex.EncodeToString(h.Sum(nil)), n}, nil
 }
 
-// remove deletes the spooled files. What it cannot delete, Open will.
+// remove deletes the spooled files. Open deletes the rest.
 func (ar *archive) remove() { _ = os.RemoveAll(ar.dir) }
 
 func (ar *archive) has(name string) bool {

@@ -13,7 +13,7 @@ import (
 type BaseKind string
 
 // The kinds that have stand-ins. windows/server and windows are stood in for by
-// ServerCore: both are supersets of it, and nothing of what they add works here.
+// ServerCore: both are supersets of it, and their additions do not work here.
 const (
 	ServerCore BaseKind = "servercore"
 	NanoServer BaseKind = "nanoserver"
@@ -69,7 +69,7 @@ func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind Ba
 
 // webServerLayers counts the layers that install IIS, up to and with the one
 // that fetches ServiceMonitor.exe: the commands of Microsoft's own Dockerfiles
-// (github.com/microsoft/iis-docker), which others copy. Zero if there is none.
+// (github.com/microsoft/iis-docker), which others copy. Zero without such a layer.
 func webServerLayers(history []string) int {
 	for i, h := range history {
 		h = strings.ToLower(h)

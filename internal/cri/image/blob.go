@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// parseDigest checks a digest and returns its hex part. Only SHA-256: nothing
-// that Windows images use has another, and a second algorithm would let one
-// content have two names.
+// parseDigest checks a digest and returns its hex part. Only SHA-256: Windows
+// images use no other algorithm, and a second algorithm would let one content have
+// two names.
 func parseDigest(digest string) (string, error) {
 	h, ok := strings.CutPrefix(digest, "sha256:")
 	// Exactly one spelling: upper case would be another file name.
@@ -49,7 +49,7 @@ func (b blobs) has(digest string, size int64) bool {
 	return err == nil && st.Mode().IsRegular() && (size < 0 || st.Size() == size)
 }
 
-// put stores content under its digest. Nothing is visible under that name
+// put stores content under its digest. The content is not visible under that name
 // before every byte was hashed and synced. A size below zero is unknown.
 func (b blobs) put(digest string, size int64, r io.Reader) (err error) {
 	final, err := b.path(digest)
@@ -67,7 +67,7 @@ func (b blobs) put(digest string, size int64, r io.Reader) (err error) {
 		}
 	}()
 	if size >= 0 {
-		// One byte more than promised is enough to know that it is wrong.
+		// One byte more than promised is enough to detect an error.
 		r = io.LimitReader(r, size+1)
 	}
 	h := sha256.New()

@@ -15,10 +15,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// orphanAge is how long blobs that no image needs are kept: those of a pull
-// that was interrupted, so that the next attempt goes on from there. A day is
-// more than the longest back-off of the kubelet (5 minutes) and than a repair
-// of a registry usually takes.
+// orphanAge is how long blobs that no image needs are kept: an interrupted pull
+// resumes from them. A day is more than the longest back-off of the kubelet (5
+// minutes) and than a repair of a registry usually takes.
 const orphanAge = 24 * time.Hour
 
 // repair brings the directory into a state that the sequence of writes allows:
@@ -86,7 +85,7 @@ func (s *Store) repairLayers() error {
 	return nil
 }
 
-// readImages fills s.images with what is whole.
+// readImages fills s.images with the complete images.
 func (s *Store) readImages() error {
 	drop := func(name string, err error) error {
 		s.log.Warn("image store: drop incomplete image", logkey.File, name, logkey.Error, err)
@@ -144,7 +143,7 @@ func (s *Store) externalExists(l layerID) bool {
 	return len(dirs) > 0
 }
 
-// collect removes layers and blobs that nothing needs. Preconditions: mu is held.
+// collect removes layers and blobs that no image needs. Preconditions: mu is held.
 func (s *Store) collect() error {
 	layers, keep := map[string]bool{}, map[string]bool{}
 	for _, r := range s.images {
@@ -228,8 +227,8 @@ func (s *Store) dropBlobs(drop func(digest string, age time.Duration) bool) erro
 	return nil
 }
 
-// FsInfo adds up what the store takes on disk: unpacked layers as recorded,
-// blobs as they are. Stand-ins are shared and do not count.
+// FsInfo adds up the store's disk usage: unpacked layers as recorded, blobs as they
+// are. Stand-ins are shared and do not count.
 func (s *Store) FsInfo() (FsInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

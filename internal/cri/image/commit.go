@@ -25,8 +25,8 @@ const parallelFetches = 3
 
 // source is where an image's blobs come from: a registry or an archive.
 type source interface {
-	// fetch puts a blob into the store, verified, and tells the tracker (which
-	// may be nil) how far it is. It is called for blobs that the store lacks.
+	// fetch puts a blob into the store, verified, and reports progress to the
+	// tracker, which may be nil. It is called for blobs that the store lacks.
 	fetch(ctx context.Context, d v1.Descriptor, t *tracker) error
 }
 
@@ -98,8 +98,8 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 	return s.Get(rec.ID)
 }
 
-// describe reads manifest and config and plans the layers. It fetches the
-// config and nothing else.
+// describe reads manifest and config and plans the layers. It fetches only the
+// config.
 func (a *assembly) describe(ctx context.Context) error {
 	s := a.store
 	m, err := decodeManifest(a.raw, s.cfg.Limits)
@@ -123,8 +123,8 @@ func (a *assembly) describe(ctx context.Context) error {
 	}
 	// An index was matched against the host. A manifest by itself is not, as in
 	// containerd: the mismatch shows when a container is created. But an image
-	// for another system is of no use here, and its layers could not be told
-	// from plain Windows ones.
+	// for another system is of no use here, and its layers could not be
+	// distinguished from plain Windows ones.
 	if a.config.OS != "windows" || a.config.Architecture != "" && a.config.Architecture != "amd64" {
 		return errNoPlatform()
 	}
@@ -153,8 +153,8 @@ func (a *assembly) blobDigests() []string {
 	return out
 }
 
-// unpackAll fetches layers in parallel and unpacks them in order, each as soon
-// as it and those below it are there.
+// unpackAll fetches layers in parallel and unpacks them in order, each as soon as
+// it and the layers below are there.
 func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 	s := a.store
 	below, err := a.baseDirs(ctx)
@@ -232,7 +232,7 @@ func (a *assembly) unpackOne(ctx context.Context, i int, below []string) (*layer
 	return a.store.addLayer(ctx, a.keys[i], a.config.RootFS.DiffIDs[i].String(), d.Digest.String(), below)
 }
 
-// baseDirs asks for the directories that will lie below the image.
+// baseDirs returns the directories that will lie below the image.
 func (a *assembly) baseDirs(ctx context.Context) ([]string, error) {
 	s := a.store
 	if s.cfg.Base == nil {
@@ -250,7 +250,7 @@ func (a *assembly) baseDirs(ctx context.Context) ([]string, error) {
 }
 
 // dropLayerBlobs removes the compressed layers, which are of no use once they
-// are unpacked. Failure costs space until the next collection and nothing else.
+// are unpacked. Failure only costs space until the next collection.
 func (a *assembly) dropLayerBlobs() {
 	s := a.store
 	s.mu.Lock()
@@ -322,7 +322,7 @@ func decodeConfig(raw []byte, layers int) (*v1.ConfigFile, error) {
 	if err := decodeOne(raw, &c); err != nil {
 		return nil, fmt.Errorf("%w: config: %w", ErrInvalid, err)
 	}
-	// Linux images are told apart before their layers are counted.
+	// Linux images are refused before their layers are counted.
 	if c.OS != "windows" {
 		return &c, nil
 	}

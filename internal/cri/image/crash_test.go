@@ -36,7 +36,7 @@ func crashSpec(n int) imagebuild.Spec {
 	return spec
 }
 
-// checkWhole reports whether an image of the store is complete, byte by byte.
+// checkWhole fails the test if an image of the store is not complete, byte by byte.
 func checkWhole(t *testing.T, img *image.Image, n int) {
 	t.Helper()
 	if len(img.Layers) != 4 {

@@ -13,8 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdWindowBytes bounds the memory that a zstd frame may ask for. 128 MiB is
-// what zstd --long=27 needs, the most that decoders accept by default.
+// zstdWindowBytes bounds the memory that a zstd frame may require. 128 MiB is the
+// window of zstd --long=27, the most that decoders accept by default.
 const zstdWindowBytes = 128 << 20
 
 // decompress looks at the first bytes and not at the media type, which archives

@@ -7,10 +7,10 @@
 //
 // # Limits
 //
-// It mounts nothing and runs nothing. It does not hold the Windows base
-// layers: those are never fetched. A layer that is recognised as Microsoft's
-// base (baseLayers) is replaced by a directory of the stand-in images, which
-// are outside the store and shared by all hosts.
+// It does not mount file systems or run programs. It does not hold the Windows base
+// layers: they are never fetched. A layer that is recognised as Microsoft's base
+// (baseLayers) is replaced by a directory of the stand-in images, which are outside
+// the store and shared by all hosts.
 //
 // # On disk
 //

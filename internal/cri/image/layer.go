@@ -19,8 +19,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/fault"
 )
 
-// chainKey names a layer by what lies below it and by its own content, because
-// the spelling of its paths depends on both (see spelling).
+// chainKey names a layer by the layers below it and by its own content, because the
+// spelling of its paths depends on both (see spelling).
 func chainKey(parent, diffID string) string { return digestOf([]byte(parent + " " + diffID)) }
 
 // shortID returns the directory name of a layer: 64 bits of its key. It is short
@@ -85,8 +85,8 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 	if err != nil {
 		return nil, fmt.Errorf("unpack layer: %w", err)
 	}
-	// After the rename below there is nothing left to remove.
-	defer os.RemoveAll(tmp) // Open removes what is left
+	// After the rename below there is no directory to remove.
+	defer os.RemoveAll(tmp) // Open removes the remains
 
 	// A layer's own directory becomes the container's C:\ if it is the lowest.
 	if err := os.Chmod(tmp, dirPerm); err != nil {
@@ -119,8 +119,8 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 	return rec, fault.Point(ctx, "image.layer.recorded")
 }
 
-// unpackBlob unpacks into dir, first as a Windows layer and, if it proves to be
-// none, once more as a plain one, and checks the diff ID.
+// unpackBlob unpacks into dir, first as a Windows layer and, if it is not one, once
+// more as a plain one, and checks the diff ID.
 func (s *Store) unpackBlob(ctx context.Context, dir, diffID, blob string, below []string) (*layerRecord, error) {
 	rec, err := s.unpackAs(ctx, shapeWindows, dir, diffID, blob, below)
 	if !errors.Is(err, errMixed) {
@@ -166,7 +166,7 @@ func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string
 	if err := u.run(ctx, stream); err != nil {
 		return nil, err
 	}
-	// What follows the end mark belongs to the hash too.
+	// Data after the end mark belongs to the hash too.
 	if _, err := io.Copy(io.Discard, stream); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// verdict says what becomes of a layer's entry.
+// verdict is the handling of a layer's entry.
 type verdict int
 
 const (
@@ -23,12 +23,12 @@ const (
 type shape int
 
 const (
-	// shapeWindows has Files/, Hives/ and, in base images, UtilityVM/ at its
-	// top: what Windows itself and BuildKit write. Source:
+	// shapeWindows has Files/, Hives/ and, in base images, UtilityVM/ at its top,
+	// as Windows itself and BuildKit write it. Source:
 	// github.com/microsoft/hcsshim/pkg/ociwclayer.
 	shapeWindows shape = iota
-	// shapePlain is a tree that stands for C:\ directly, as tools write that
-	// know nothing about Windows.
+	// shapePlain is a tree that stands for C:\ directly, as tools without support
+	// for Windows write it.
 	shapePlain
 )
 
@@ -50,8 +50,8 @@ type mapped struct {
 	verdict  verdict
 	reason   string   // for ignore and leaveTo
 	parts    []string // path below C:\, not yet folded onto existing spelling; empty for C:\ itself
-	whiteout bool     // remove what lies at parts in the layers below
-	opaque   bool     // hide what lies in the directory parts in the layers below
+	whiteout bool     // remove the entry at parts in the layers below
+	opaque   bool     // hide the content of the directory parts in the layers below
 }
 
 // maxPathBytes bounds a mapped path: PATH_MAX of Linux. Windows' own bound is
@@ -77,7 +77,7 @@ func detectShape(name string) shape {
 }
 
 // mapEntry maps an entry's name. It is pure: names are judged by their text
-// alone, before any file system is asked. An error means that the layer is
+// alone, without a look at the file system. An error means that the layer is
 // refused as a whole; errMixed, that the layer is not of the given shape.
 func mapEntry(sh shape, name string) (mapped, error) {
 	parts, err := split(name)
@@ -130,8 +130,8 @@ const (
 	reasonTrailing  = "files whose names end in a dot or a blank are left out"
 )
 
-// split turns a tar name into clean components. Backslashes separate, because
-// on Windows nothing else could be meant.
+// split turns a tar name into clean components. Backslashes separate, because on
+// Windows they can have no other meaning.
 func split(name string) ([]string, error) {
 	if !utf8.ValidString(name) {
 		return nil, refuse(name, "not UTF-8")

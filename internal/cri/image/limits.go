@@ -21,13 +21,13 @@ type Limits struct {
 	// Directories that only the paths of others name count too.
 	LayerEntries int64
 	// NameBytes bounds the paths of one layer's entries together, which are
-	// remembered while it is unpacked; those of windows/server have some 20 MB.
+	// remembered while it is unpacked; the paths of windows/server have some 20 MB.
 	NameBytes int64
 	// Ratio bounds unpacked to compressed bytes once more than RatioFrom bytes
 	// were unpacked. Real layers stay below 10; gzip of zeros reaches 1,032.
 	Ratio     int64
 	RatioFrom int64
-	// ArchiveBytes bounds what Load reads from one archive.
+	// ArchiveBytes bounds the bytes that Load reads from one archive.
 	ArchiveBytes int64
 }
 
@@ -50,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// meter counts what unpacking a layer costs and stops it at the limits.
+// meter counts the cost of unpacking a layer and stops it at the limits.
 type meter struct {
 	limits     Limits
 	compressed int64 // size of the blob

@@ -187,7 +187,7 @@ func (ar *archive) dockerManifest(limit int64) ([]dockerEntry, error) {
 	return entries, nil
 }
 
-// loadDocker makes a manifest for each image, since docker save has none.
+// loadDocker makes a manifest for each image, since docker save does not write one.
 func (s *Store) loadDocker(ctx context.Context, ar *archive) ([]*Image, error) {
 	entries, err := ar.dockerManifest(s.cfg.Limits.MetadataBytes)
 	if err != nil {

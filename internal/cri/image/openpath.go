@@ -32,8 +32,8 @@ func newOpenPath(root *os.Root) *openPath {
 // last returns the directory at the end of the path.
 func (p *openPath) last() openDir { return p.dirs[len(p.dirs)-1] }
 
-// shared cuts the path back to what it has in common with the components, and returns
-// how many of them those are.
+// shared cuts the path back to its common prefix with the components, and returns the
+// prefix's length.
 func (p *openPath) shared(parts []string) int {
 	n := 0
 	for n < len(parts) && n+1 < len(p.dirs) && p.dirs[n+1].key == fold(parts[n]) {

@@ -49,7 +49,7 @@ func (t *tracker) change(f func(*Progress)) {
 func (t *tracker) fetched(n int64) { t.change(func(p *Progress) { p.Bytes += n }) }
 func (t *tracker) unpacked()       { t.change(func(p *Progress) { p.LayersUnpacked++ }) }
 
-// trackReader counts what is read; undo takes it back, before another attempt.
+// trackReader counts the bytes read; undo subtracts them before another attempt.
 type trackReader struct {
 	r io.Reader
 	t *tracker

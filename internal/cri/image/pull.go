@@ -98,7 +98,7 @@ func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress f
 func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress func(Progress)) (*Image, error) {
 	if s.cfg.StandIns != nil {
 		if in, ok := s.cfg.StandIns.Resolve(ref, s.cfg.HostBuild); ok {
-			// The originals are indexes: one that has nothing for this host is
+			// The originals are indexes: one without an image for this host is
 			// refused at the pull.
 			if !winver.CompatibleOSVersion(s.cfg.HostBuild, in.OSVersion) {
 				return nil, errNoPlatform()
@@ -159,8 +159,8 @@ func decodeIndex(raw []byte, limits Limits) (*v1.IndexManifest, error) {
 	return &index, nil
 }
 
-// Register records a stand-in under names, beside those that it has. Nothing is
-// copied or unpacked.
+// Register records a stand-in under names, beside its existing names. It does not
+// copy or unpack files.
 func (s *Store) Register(ctx context.Context, in StandIn, refs ...Reference) (*Image, error) {
 	rec, err := s.standInRecord(in, refs)
 	if err != nil {

@@ -21,9 +21,9 @@ var ErrInvalid = errors.New("invalid image content")
 // ErrInUse is returned, wrapped, by Open when another process has the store.
 var ErrInUse = errors.New("image store is in use by another process")
 
-// Image is one image of the store. It is a copy; changing it changes nothing.
+// Image is one image of the store. It is a copy; changes to it have no effect.
 type Image struct {
-	ID          string   // digest of the config, "sha256:…": what CRI calls the image's ID
+	ID          string   // digest of the config, "sha256:…": CRI's ID of the image
 	RepoTags    []string // "docker.io/microsoft/iis:latest", sorted
 	RepoDigests []string // "docker.io/microsoft/iis@sha256:…", sorted
 	Size        int64    // bytes: compressed layers, config and manifest, as containerd counts
@@ -38,11 +38,11 @@ type Image struct {
 	// lowerdirs. The Windows (Wine) layers below them are not among them.
 	Layers []string
 
-	// StandIn says that the image is one of mullion's own, in the place of an
-	// image that cannot run here.
+	// StandIn marks one of mullion's own images, in the place of an image that
+	// cannot run here.
 	StandIn bool
-	// Notes tell what in the layers has no effect here ("2 registry hives are
-	// not applied"), for the user.
+	// Notes list the parts of the layers that have no effect here ("2 registry
+	// hives are not applied"), for the user.
 	Notes []string
 }
 
@@ -66,10 +66,10 @@ type record struct {
 	Serial int64 `json:"serial"`
 }
 
-// layerID names directories: a layer of this store (Own), or what the store
-// never changes or removes: one below Config.ExternalDir (External), or the
-// stand-in of Microsoft's layers of a kind (Base), which is looked up at each
-// use, so that images outlive a change of the stand-ins.
+// layerID names directories: a layer of this store (Own), or a directory that the
+// store never changes or removes: one below Config.ExternalDir (External), or the
+// stand-in of Microsoft's layers of a kind (Base), which is looked up at each use,
+// so that images outlive a change of the stand-ins.
 type layerID struct {
 	Own      string   `json:"own,omitempty"`
 	External string   `json:"external,omitempty"`

@@ -93,7 +93,7 @@ func (r *repository) manifest(ctx context.Context, ref Reference) (*remote.Descr
 	return d, nil
 }
 
-// fetch gets a blob, trying again after what may pass.
+// fetch gets a blob, with retries after temporary errors.
 func (r *repository) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error {
 	var err error
 	for attempt := range attempts {

@@ -61,8 +61,8 @@ func (s *spelling) name(dir, name string) string {
 	return name
 }
 
-// lookup spells a whole path as far as it is known, records nothing, and reports
-// whether all of it is known.
+// lookup spells a whole path as far as it is known, without recording it, and
+// reports whether all of it is known.
 func (s *spelling) lookup(parts []string) (string, bool) {
 	dir, known := ".", true
 	for _, p := range parts {
@@ -96,8 +96,9 @@ func (s *spelling) list(dir string) spelled {
 	return known
 }
 
-// having returns the layers below that have a directory, which was listed before
-// those in it. A layer without it has nothing below it either and need not be asked.
+// having returns the layers below that have a directory, which was listed before the
+// directories in it. A layer without it has no content below it either and need not
+// be searched.
 func (s *spelling) having(dir string) []int {
 	if known, ok := s.dirs[dir]; ok {
 		return known.below

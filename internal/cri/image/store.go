@@ -31,10 +31,10 @@ type Config struct {
 	// HostBuild decides which platform of an index is pulled.
 	HostBuild winver.Build
 	// Base returns the directories that will lie below every image of a build
-	// (the Windows system directories), lowest first. They tell the spelling of
-	// existing paths. Nil means none.
+	// (the Windows system directories), lowest first. They determine the spelling
+	// of existing paths. Nil means no directories.
 	Base func(ctx context.Context, build winver.Build) ([]string, error)
-	// StandIns answers for names and base layers that have a stand-in. Nil means none.
+	// StandIns resolves names and base layers that have a stand-in. May be nil.
 	StandIns StandIns
 	// ExternalDir is where the directories of StandIns lie. It may be at
 	// another place each time the store is opened.
@@ -50,24 +50,24 @@ type Config struct {
 	// with ca.crt, and client.cert and client.key if needed, as Docker's
 	// /etc/docker/certs.d. A ca.crt in CertsDir itself serves all registries.
 	CertsDir string
-	// Insecure lists registries that may be spoken to in plain HTTP, beside
-	// those on a loopback address, which always may.
+	// Insecure lists registries that may be reached over plain HTTP. Registries on
+	// a loopback address always may.
 	Insecure []string
 
 	Limits Limits
 	Log    *slog.Logger
 }
 
-// StandIns knows the images that mullion itself provides.
+// StandIns resolves the images that mullion itself provides.
 type StandIns interface {
-	// Resolve returns the stand-in for a reference; ok is false if there is none.
+	// Resolve returns the stand-in for a reference; ok is false without a stand-in.
 	Resolve(ref Reference, host winver.Build) (img StandIn, ok bool)
 	// BaseLayers returns the directories, relative to Config.ExternalDir and
 	// lowest first, that take the place of Microsoft's layers of a kind.
 	BaseLayers(kind BaseKind) (dirs []string, ok bool)
 }
 
-// StandIn is an image without content of its own in the store.
+// StandIn is an image without content in the store.
 type StandIn struct {
 	Manifest  []byte   // the raw manifest; its digest is the image's
 	Config    []byte   // the raw config; its digest is the image's ID
@@ -98,8 +98,8 @@ type Store struct {
 	unpacking map[string]chan struct{}
 }
 
-// Open opens or makes the store in a directory and repairs what a crash left.
-// Close it when done.
+// Open opens or makes the store in a directory and cleans up after a crash. Close
+// it when done.
 func Open(dir string, cfg Config) (_ *Store, err error) {
 	cfg.Limits = cfg.Limits.withDefaults()
 	if cfg.UID == 0 {
@@ -239,7 +239,7 @@ func (s *Store) image(r *record) *Image {
 	return img
 }
 
-// dirsOf returns the directories of a layer, lowest first; none if its stand-in is
+// dirsOf returns the directories of a layer, lowest first; nil if its stand-in is
 // gone.
 func (s *Store) dirsOf(l layerID) []string {
 	external := []string{l.External}
@@ -249,7 +249,7 @@ func (s *Store) dirsOf(l layerID) []string {
 	case l.Base != "" && s.cfg.StandIns == nil:
 		return nil
 	case l.Base != "":
-		external, _ = s.cfg.StandIns.BaseLayers(l.Base) // none if there is none
+		external, _ = s.cfg.StandIns.BaseLayers(l.Base) // nil without a stand-in
 	}
 	var out []string
 	for _, dir := range external {
@@ -357,7 +357,7 @@ func (s *Store) Acquire(ref, owner string) (*Image, error) {
 	return s.image(r), nil
 }
 
-// Release ends a hold. It is not an error if there is none.
+// Release ends a hold. It is not an error if the hold does not exist.
 func (s *Store) Release(owner string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -397,8 +397,8 @@ func removeDurably(name string) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// readRecords decodes every record of a directory; what cannot be decoded is
-// reported to bad and left out.
+// readRecords decodes every record of a directory; it reports undecodable records
+// to bad and skips them.
 func readRecords[T any](dir string, each func(name string, v *T) error, bad func(name string, err error) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// errMixed says that a layer that began as a Windows one has entries beside
+// errMixed means that a layer that began as a Windows one has entries beside
 // Files/, Hives/ and UtilityVM/; it is then unpacked again as a plain one.
 var errMixed = errors.New("not a Windows layer")
 
 // unpacker writes one layer's entries below a directory. Everything goes
-// through os.Root: even if a check here were wrong, nothing outside the
-// directory could be reached.
+// through os.Root: even if a check here were wrong, no file outside the directory
+// could be reached.
 type unpacker struct {
 	root     *os.Root
 	path     *openPath
@@ -59,13 +59,13 @@ type dirTime struct {
 	at   time.Time
 }
 
-// Permissions of unpacked entries. Windows layers carry none (the tar's mode is
-// synthetic) and Wine derives access rights from them, so they are the same
-// for all: the owner writes, everybody reads and executes. Set-user-ID bits
-// never survive.
+// Permissions of unpacked entries. Windows layers carry no permissions (the tar's
+// mode is synthetic) and Wine derives access rights from them, so they are the same
+// for all: the owner writes, all users read and execute. Set-user-ID bits never
+// survive.
 const (
 	dirPerm      = 0o755
-	openDirPerm  = 0o777 | fs.ModeSticky // a directory where everybody may add files
+	openDirPerm  = 0o777 | fs.ModeSticky // a directory where all users may add files
 	filePerm     = 0o755
 	readOnlyPerm = 0o555
 )
@@ -136,7 +136,7 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 	case errors.Is(err, ErrInvalid), isSpace(err):
 		return fmt.Errorf("layer entry %q: %w", hdr.Name, err)
 	}
-	// What the kernel refuses here, the archive has caused: a file where a
+	// If the kernel refuses the entry, the archive is the cause: a file where a
 	// directory should be, a loop, a name that is too long.
 	return fmt.Errorf("%w: layer entry %q: %w", ErrInvalid, hdr.Name, err)
 }
@@ -198,9 +198,9 @@ func (u *unpacker) place(hdr *tar.Header, m mapped, content io.Reader) error {
 	return refuse(hdr.Name, "type %q: devices, pipes and the like are not part of Windows layers", hdr.Typeflag)
 }
 
-// enter opens the directory that the components lead to, and makes those on the
-// way. One that the archive made a symbolic link is refused: Windows' own tools never
-// write through links.
+// enter opens the directory that the components lead to, and makes the missing
+// ones. A component that the archive made a symbolic link is refused: Windows' own
+// tools never write through links.
 func (u *unpacker) enter(parts []string) (openDir, error) {
 	for _, p := range parts[u.path.shared(parts):] {
 		at := u.path.last()
@@ -259,10 +259,10 @@ func (u *unpacker) dir(at openDir, base string, modified time.Time) error {
 	return at.root.Chmod(base, openDirPerm)
 }
 
-// isClosed tells directories that ordinary users cannot write to: those of
-// Windows, and the profiles. Every other directory inherits from drive C's root
-// that authenticated users make files and directories in it, and that what they
-// made is theirs.
+// isClosed reports whether ordinary users cannot write to a directory: the
+// directories of Windows, and the profiles. Every other directory inherits from
+// drive C's root the right of authenticated users to make files and directories in
+// it, which they own.
 func isClosed(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	switch strings.ToLower(top) {
@@ -272,7 +272,7 @@ func isClosed(name string) bool {
 	return false
 }
 
-// clear removes what the archive itself put at a name before. A directory with
+// clear removes an earlier entry of the archive itself at a name. A directory with
 // content stays and the caller's own call fails.
 func (u *unpacker) clear(at openDir, base string) error {
 	err := at.root.Remove(base)
@@ -440,8 +440,8 @@ func (u *unpacker) makeLinks() error {
 	return nil
 }
 
-// whiteout hides a name of the layers below. It also removes what this archive
-// put there, because the order of entries has no meaning to a reader.
+// whiteout hides a name of the layers below. It also removes this archive's own
+// entry there, because the order of entries has no meaning to a reader.
 func (u *unpacker) whiteout(in openDir, base string) error {
 	if err := in.root.RemoveAll(base); err != nil {
 		return err

@@ -25,8 +25,8 @@ const (
 )
 
 // InheritToAll lets all users write files that are made in a directory, and in the directories in
-// it, whatever the umask of the program that makes it. One that asks for private files
-// gets them. A file system without access control lists stays as it is.
+// it, whatever the umask of the program that makes it. A program that requests private files gets
+// them. A file system without access control lists stays as it is.
 func InheritToAll(dir *os.File) error {
 	var acl bytes.Buffer
 	// Writing to a buffer does not fail.

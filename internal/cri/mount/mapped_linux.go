@@ -16,7 +16,7 @@ import (
 )
 
 // IDMap is a line of /proc/PID/uid_map: Count user IDs of a mounted file system, from Inside on,
-// appear as those from Outside on.
+// appear as the IDs from Outside on.
 type IDMap struct{ Inside, Outside, Count int }
 
 // mapping is an open user namespace, which the kernel takes to map the ids of a mount.
@@ -121,8 +121,8 @@ func Mapped(parent string, layers []string, users []IDMap) (mapped []string, rel
 	return mapped, release, nil
 }
 
-// releaseMapped takes down what Mapped made. It never removes a directory that is not
-// empty: that would be a layer.
+// releaseMapped takes down the mounts of Mapped. It never removes a directory that is
+// not empty: that would be a layer.
 func releaseMapped(dir string) error {
 	if err := UnmountBelow(dir); err != nil {
 		return err
@@ -142,7 +142,7 @@ func releaseMapped(dir string) error {
 	return nil
 }
 
-// TidyMapped takes down what a killed server has left below parent.
+// TidyMapped takes down the mounts of a killed server below parent.
 func TidyMapped(parent string) error {
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, os.ErrNotExist) {

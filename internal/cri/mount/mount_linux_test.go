@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +69,18 @@ func TestOpenBeneath(t *testing.T) {
 	must(t, link.Close())
 	if _, err := OpenBeneath(dir, "missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: %v", err)
+	}
+}
+
+// TestBelow: a long line hides no later mount, and neither does a name that begins with dots.
+func TestBelow(t *testing.T) {
+	line := func(point, options string) string {
+		return "36 35 98:0 / " + point + " rw,noatime shared:1 - overlay none rw" + options + "\n"
+	}
+	got := below(line("/d", "")+line("/d/a", ",lowerdir="+strings.Repeat("/layer:", 20<<10))+line("/d/a/b", "")+
+		line(`/d/..c\040d`, "")+line("/da", "")+line("/", ""), "/d")
+	if want := []string{"/d/..c d", "/d/a/b", "/d/a"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

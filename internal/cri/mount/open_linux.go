@@ -28,7 +28,7 @@ func (Invalid) Is(target error) bool { return target == ErrInvalid }
 func (e Invalid) Unwrap() error { return e.Err }
 
 // OpenSource finds a file or directory by its Windows path on the drive of the
-// emulated host, and makes a directory where there is nothing, as containerd does.
+// emulated host, and makes a directory if it does not exist, as containerd does.
 func OpenSource(drive, p string) (*os.File, fs.FileInfo, error) {
 	host, err := os.OpenRoot(drive)
 	if err != nil {
@@ -60,9 +60,9 @@ func OpenSource(drive, p string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// OpenBeneath opens what lies at a path without links below a directory, for
-// its place only: nothing can be read through it. A link that has come into the
-// path meanwhile is an error; one that has come to its end is opened itself.
+// OpenBeneath opens a file at a path without links below a directory with O_PATH:
+// the descriptor cannot be read. A link that has come into the path meanwhile is an
+// error; one that has come to its end is opened itself.
 func OpenBeneath(dir, rel string) (*os.File, error) {
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

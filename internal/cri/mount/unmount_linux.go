@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unmount takes everything down that is mounted at a directory; nothing there is
-// no error. The mounts are detached even if something holds them, because all
-// processes of the container are gone when this is called.
+// Unmount takes everything down that is mounted at a directory; it is not an error
+// if there is no mount. The mounts are detached even if they are in use, because
+// all processes of the container are gone when this is called.
 func Unmount(dir string) error {
 	for {
 		err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
@@ -31,7 +31,7 @@ func Unmount(dir string) error {
 }
 
 // UnmountBelow takes down everything that is mounted below a directory, so that
-// the directory can be removed without touching what was mounted.
+// the directory can be removed without touching the mounted content.
 func UnmountBelow(dir string) error {
 	mounts, err := Below(dir)
 	if err != nil {
@@ -55,20 +55,26 @@ func Below(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
+	return below(string(data), dir), nil
+}
+
+// below reads the content of mountinfo, whose lines may have any length: one that mounts many layers has more than
+// 64 KiB.
+func below(mountinfo, dir string) []string {
 	var out []string
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(mountinfo) {
 		fields := strings.Fields(line)
 		if len(fields) < 5 {
 			continue
 		}
 		// Spaces and the like are written in octal.
 		name := unescapeOctal(fields[4])
-		if rel, err := filepath.Rel(dir, name); err == nil && rel != "." && !strings.HasPrefix(rel, "..") {
+		if rel, err := filepath.Rel(dir, name); err == nil && rel != "." && filepath.IsLocal(rel) {
 			out = append(out, name)
 		}
 	}
 	slices.Reverse(out)
-	return out, nil
+	return out
 }
 
 func unescapeOctal(s string) string {

@@ -8,8 +8,8 @@
 // The configuration also isolates the container. Its process is an unprivileged
 // user without capabilities and without a way to get any (no_new_privs), in
 // its own mount, PID, IPC, UTS and cgroup namespaces, with a root directory
-// that holds only those files of the machine that Wine needs, no /sys, a /dev
-// with seven nodes and a list of allowed system calls.
+// that holds only the files of the machine that Wine needs, no /sys, a /dev with
+// seven nodes and a list of allowed system calls.
 //
 // # Sources
 //

@@ -44,10 +44,10 @@ const minQuotaMicros = 1000
 // maxCPU is the whole node in units of CPUMaximum.
 const maxCPU = 10_000
 
-// DefaultPIDs is the limit of processes and threads if the pod sets none.
-// Windows has no limit. Wine itself runs about 40 threads in a container, a .NET
-// or Go service 20 to 50; 2048 leaves room for hundreds and still stops a fork
-// bomb long before it fills the machine's table of 32768.
+// DefaultPIDs is the limit of processes and threads if the pod doesn't set one.
+// Windows has no limit. Wine itself runs about 40 threads in a container, a .NET or
+// Go service 20 to 50; 2048 leaves room for hundreds and still stops a fork bomb
+// long before it fills the machine's table of 32768.
 const DefaultPIDs = 2048
 
 // quotaMicros returns the CPU time per period; zero if there is no limit.

@@ -12,11 +12,11 @@ import (
 
 // allowed are the system calls that a container may make. It is moby's default
 // list (profiles/seccomp/default.json, v28) for a container without
-// capabilities, less what neither Wine nor a static program needs and an
-// attacker likes: io_uring, userfaultfd, keyrings, module and BPF calls are not
-// in it, and the 32-bit entry is closed by naming one architecture only. ptrace
-// stays: wineserver uses it to read and write another process's memory, and in
-// a PID namespace of its own it reaches nothing else.
+// capabilities, less the calls that neither Wine nor a static program needs and an
+// attacker likes: io_uring, userfaultfd, keyrings, module and BPF calls are not in
+// it, and the 32-bit entry is closed by naming one architecture only. ptrace stays:
+// wineserver uses it to read and write another process's memory, and in a separate
+// PID namespace it reaches no other process.
 const allowed = `
 accept accept4 access adjtimex alarm arch_prctl bind brk cachestat capget capset chdir chmod chown
 clock_getres clock_gettime clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3

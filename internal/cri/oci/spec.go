@@ -62,8 +62,8 @@ type Tmpfs struct {
 const specVersion = "1.0.2"
 
 // DefaultOpenFiles is RLIMIT_NOFILE. wineserver keeps a descriptor for each open file
-// of every process of the container; 65536 is four times what Windows'
-// default handle table of a busy service holds and far below the machine's.
+// of every process of the container; 65536 is four times the size of Windows' default
+// handle table of a busy service and far below the machine's limit.
 const DefaultOpenFiles = 65536
 
 // oomScore makes the kernel take a container before the node's own programs
@@ -158,7 +158,7 @@ func namespaces(c Config) []specs.LinuxNamespace {
 }
 
 // mounts lists the file systems of the container in the order in which they
-// are mounted: what lies nearer to the root first.
+// are mounted: those nearer to the root first.
 func mounts(c Config) []specs.Mount {
 	out := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},

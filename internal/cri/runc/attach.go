@@ -27,7 +27,7 @@ type Attach struct {
 	Resize <-chan Size
 }
 
-// The first byte of each packet from conmon says which stream it is of.
+// The first byte of each packet from conmon identifies its stream.
 // Source: conmon.h, STDOUT_PIPE and STDERR_PIPE.
 const (
 	packetStdout = 2
@@ -131,8 +131,8 @@ func (r *Runtime) resize(bundle string, s Size) error {
 	return control(bundle, ctlResize, int(s.Height), int(s.Width))
 }
 
-// reopenWait bounds how long conmon takes to open the new log: it does nothing
-// else, so this is only reached on a machine that hangs.
+// reopenWait bounds how long conmon takes to open the new log: it has no other
+// work, so only a machine that hangs reaches this.
 const reopenWait = 10 * time.Second
 
 // ReopenLog makes conmon write to a new file at the log's path, after the old

@@ -25,8 +25,9 @@ type Create struct {
 	Stdin     bool   // keep a pipe for attached clients
 	StdinOnce bool   // close it when the first of them leaves
 	Terminal  bool
-	// Place, unless it is nil, puts conmon where it is to run. It is called with the
-	// process ID before conmon does anything, and what conmon starts is there too.
+	// Place, unless it is nil, moves conmon to its cgroup. It is called with the
+	// process ID before conmon does anything, and conmon's children inherit the
+	// cgroup.
 	Place func(pid int) error
 }
 
@@ -74,10 +75,10 @@ func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("create container: %w", err)
 	}
-	defer func() { _ = read.Close() }() // nothing was written to it
+	defer func() { _ = read.Close() }() // no data was written to it
 	held, release, err := os.Pipe()
 	if err != nil {
-		_ = write.Close() // nothing was written to it
+		_ = write.Close() // no data was written to it
 		return 0, fmt.Errorf("create container: %w", err)
 	}
 	defer func() { _ = release.Close() }() // an error would have come from writing
@@ -88,7 +89,7 @@ func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
 		"_OCI_STARTPIPE=4"}
 	cmd.ExtraFiles = []*os.File{write, held}
 	cmd.Stderr = &stderr
-	// A session of its own: a Ctrl-C on our terminal is not for containers.
+	// A separate session: a Ctrl-C on our terminal is not for containers.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	_, _ = write.Close(), held.Close() // conmon has its copies
@@ -127,7 +128,7 @@ func (c Create) place(pid int, release *os.File) error {
 	return err
 }
 
-// readSync reads conmon's answer: the PID, or what went wrong.
+// readSync reads conmon's answer: the PID, or an error.
 func readSync(f *os.File) (int, error) {
 	line, err := bufio.NewReader(f).ReadBytes('\n')
 	if len(bytes.TrimSpace(line)) == 0 {
@@ -152,9 +153,9 @@ func readSync(f *os.File) (int, error) {
 	return answer.Data, nil
 }
 
-// ConmonPID returns the process that holds a container; zero if there is none. The
-// file that names it outlives it, and after a reboot its PID soon is another
-// process's: a live conmon is known by its command line.
+// ConmonPID returns the process that holds a container, or zero. The file that
+// names it outlives it, and after a reboot its PID soon is another process's: a
+// live conmon is known by its command line.
 func ConmonPID(id, bundle string) int {
 	pid := readPID(filepath.Join(bundle, "conmon.pid"))
 	argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty for the dead

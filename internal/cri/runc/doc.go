@@ -10,9 +10,8 @@
 // A container's processes are children of its conmon, which writes the log in
 // CRI's format, serves the attach socket and, at the end, writes the exit code
 // into a file. conmon is a child of PID 1, so containers outlive the process
-// that uses this package. Everything this package knows about a running
-// container is therefore on disk; a Runtime has no state of its own and may be
-// created again at any time.
+// that uses this package. All information about a running container is therefore on
+// disk; a Runtime is stateless and may be created again at any time.
 //
 // # Files
 //

@@ -34,25 +34,25 @@ type Exec struct {
 	ID      string // of the container
 	Bundle  string // of the container
 	Process *specs.Process
-	Stdin   io.Reader // nil reads nothing
+	Stdin   io.Reader // nil means no input
 	Stdout  io.Writer
 	Stderr  io.Writer   // unused with a terminal
 	Resize  <-chan Size // nil keeps the size
-	first   Size        // what Resize gave before the start
+	first   Size        // the size from Resize before the start
 }
 
 // lingerWait is how long to wait for output after the process has exited. A
 // background process that it left behind keeps the pipes open, and runc waits
 // for them, but the caller does not want to. Windows' CRI waits as long as runc
 // ("drainExecSyncIOTimeout" is unset there; Docker's is 10 s, too long for a
-// probe); 500 ms is about ten times what a normal exit needs.
+// probe); 500 ms is about ten times as long as a normal exit takes.
 const lingerWait = 500 * time.Millisecond
 
 // Exec runs the process to its end and returns its exit code. If the context
 // ends first, the process is killed and the context's error returned.
 func (r *Runtime) Exec(ctx context.Context, e Exec) (code int, err error) {
 	if e.Process.Terminal {
-		// runc gives the size of its own terminal to the process's after the start.
+		// runc copies the size of its terminal to the process's after the start.
 		// The process must find it there: Windows programs get no signal.
 		e.first = firstSize(e.Resize)
 		p := *e.Process
@@ -112,19 +112,19 @@ func exitCode(e *exec.ExitError) int {
 // running is a process that runc has started.
 type running struct {
 	done   <-chan error
-	hangUp func() // tells it that its terminal is gone; nil: it has none
+	hangUp func() // reports that the terminal is gone; nil without a terminal
 }
 
 // hangUpWait is how long a process may go on without its terminal. The console
 // host gives the programs five seconds to end and then ends them.
 const hangUpWait = 6 * time.Second
 
-// startLimit is how long runc may take to start a process, far above what it
-// needs on a busy machine: runc that does not come so far is stuck.
+// startLimit is how long runc may take to start a process, far more than it takes
+// on a busy machine: beyond that, runc is stuck.
 const startLimit = 30 * time.Second
 
 // waitExec waits for runc. If the context ends, waitExec hangs up the process's
-// terminal, or kills the process if it has none. It kills runc if only other
+// terminal, or kills a process without a terminal. It kills runc if only other
 // processes keep the output open.
 func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) error {
 	started, gone := make(chan int, 1), make(chan struct{})
@@ -141,8 +141,8 @@ func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) err
 			linger = time.After(startLimit)
 			return
 		}
-		// runc makes the process a session leader, so that its PID is
-		// also that of the group of its children.
+		// runc makes the process a session leader, so its PID is also the group ID
+		// of its children.
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_ = unix.Kill(pid, unix.SIGKILL)
 		linger = time.After(lingerWait)
@@ -235,8 +235,8 @@ func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (running, error) {
 		if err != nil {
 			return running{}, err
 		}
-		// Not through cmd.Stdin: Wait would wait for a client that has nothing
-		// more to say.
+		// Not through cmd.Stdin: Wait would wait for a client that sends no more
+		// data.
 		go func() {
 			_, _ = io.Copy(in, e.Stdin) // the process may end first
 			_ = in.Close()
@@ -251,11 +251,11 @@ func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (running, error) {
 }
 
 // firstSizeWait is how long the start waits for the size of the client's window.
-// kubectl sends it at once; a client that has none sends nothing.
+// kubectl sends it at once; a client without a window sends no size.
 const firstSizeWait = 100 * time.Millisecond
 
-// firstSize waits for the size that a terminal is to begin with. The zero value
-// means that there is none.
+// firstSize waits for the initial size of a terminal. It returns the zero value if
+// no size comes.
 func firstSize(sizes <-chan Size) Size {
 	if sizes == nil {
 		return Size{}
@@ -268,8 +268,8 @@ func firstSize(sizes <-chan Size) Size {
 	}
 }
 
-// startTerminal starts runc on a terminal of its own, which it connects to the
-// one that it makes in the container.
+// startTerminal starts runc on a separate terminal, which it connects to the one
+// that runc makes in the container.
 func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 	master, slave, err := openTerminal()
 	if err != nil {
@@ -281,7 +281,7 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 	err = cmd.Start()
 	_ = slave.Close() // runc has its copy
 	if err != nil {
-		_ = master.Close() // nothing was written
+		_ = master.Close() // no data was written
 		return running{}, err
 	}
 	if e.Stdin != nil {

@@ -36,8 +36,8 @@ type Runtime struct {
 	cfg Config
 }
 
-// ErrNotRunning is returned by calls that need a running process if there is
-// none.
+// ErrNotRunning is returned by calls that need a running process if the process
+// does not run.
 var ErrNotRunning = errors.New("container is not running")
 
 // New finds the programs and creates the directories.
@@ -71,7 +71,7 @@ func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs runc to its end and turns what it says on stderr into the error.
+// run runs runc to its end and returns its stderr as the error.
 func (r *Runtime) run(ctx context.Context, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := r.command(ctx, args...)
@@ -145,13 +145,13 @@ type State struct {
 	Created time.Time
 }
 
-// States lists all containers that runc knows.
+// States returns the states of all of runc's containers.
 func (r *Runtime) States(ctx context.Context) (map[string]State, error) {
 	out, err := r.run(ctx, "list", "--format", "json")
 	if err != nil {
 		return nil, err
 	}
-	// runc prints null if there are none.
+	// runc prints null without containers.
 	var list []State
 	if err := json.Unmarshal(out, &list); err != nil {
 		return nil, fmt.Errorf("read runc's list: %w", err)

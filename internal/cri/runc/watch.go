@@ -13,16 +13,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watch calls ended for every container that has ended, those before the call
-// included, until the context ends. A container may be reported twice. ready,
-// if not nil, is closed when those from before have been reported.
+// Watch calls ended for every container that has ended, including earlier ones,
+// until the context ends. A container may be reported twice. ready, if not nil, is
+// closed when the earlier ones have been reported.
 func (r *Runtime) Watch(ctx context.Context, ready chan<- struct{}, ended func(id string)) (err error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch exit codes: %w", err)
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	// First the watch, then the look: nothing falls between.
+	// First the watch, then the look: no exit is missed.
 	if err := w.Add(r.cfg.ExitDir); err != nil {
 		return fmt.Errorf("watch exit codes: %w", err)
 	}

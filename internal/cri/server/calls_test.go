@@ -6,6 +6,7 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,5 +191,24 @@ func TestErrorsAreTranslated(t *testing.T) {
 		if got := status.Code(toStatus(err)); got != want {
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
+	}
+}
+
+// TestExitsAreForgotten: nothing is kept of a container that was removed.
+func TestExitsAreForgotten(t *testing.T) {
+	l := newLab(t)
+	sandbox := l.runSandbox(sandboxConfig("forgotten"))
+	for i := range 5 {
+		id := l.run(sandbox, containerConfig(fmt.Sprint("main", i), "exit", "0"))
+		l.wait(id)
+		_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 1})
+		must(t, err)
+		_, err = l.Runtime.RemoveContainer(t.Context(), &runtime.RemoveContainerRequest{ContainerId: id})
+		must(t, err)
+	}
+	l.exits.mu.Lock()
+	defer l.exits.mu.Unlock()
+	if n := len(l.exits.waiting); n != 0 {
+		t.Errorf("%d containers are still waited for", n)
 	}
 }

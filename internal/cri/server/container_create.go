@@ -23,8 +23,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/undo"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -90,7 +90,7 @@ const (
 	linuxUpperDir = "linux-upper"
 	linuxWorkDir  = "linux-work"
 	statusDir     = "status" // the engine's
-	mountsDir     = "mounts" // what of the host is mounted, pinned
+	mountsDir     = "mounts" // the pinned sources of mounts
 	logDir        = "log"    // the directory of the log, pinned
 )
 
@@ -131,7 +131,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	return s.writeSpec(c.ID, spec)
 }
 
-// describe makes the container's root directory and says what runs in it.
+// describe makes the container's root directory and the OCI configuration.
 func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sandbox,
 	img *image.Image) (oci.Config, error) {
 	process, err := s.mainProcess(c, sb, img.Config)
@@ -235,13 +235,13 @@ func (s *Server) checkContainerConfig(c *runtime.ContainerConfig, sb store.Sandb
 	return nil
 }
 
-// hostname returns the computer name that a pod sees; without a name of its own, the
+// hostname returns the computer name that a pod sees; without its own name, the
 // host's.
 func (s *Server) hostname(sb *runtime.PodSandboxConfig) string {
 	return cmp.Or(sb.GetHostname(), s.cfg.Hostname, "localhost")
 }
 
-// logPath is where the log goes, as a path of this system; empty for none.
+// logPath is where the log goes, as a path of this system; empty without a log.
 func (s *Server) logPath(sb *runtime.PodSandboxConfig, c *runtime.ContainerConfig) (string, error) {
 	if sb.GetLogDirectory() == "" || c.GetLogPath() == "" {
 		return "", nil

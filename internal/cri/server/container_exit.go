@@ -30,28 +30,43 @@ const (
 // exits wakes the goroutines that wait for the end of a container.
 type exits struct {
 	mu      sync.Mutex
-	waiting map[string]chan struct{} // guarded by mu
+	waiting map[string]*waiters // guarded by mu
 }
 
-func (e *exits) channel(id string) <-chan struct{} {
+// waiters of one container.
+type waiters struct {
+	ended chan struct{}
+	count int
+}
+
+// wait returns a channel that is closed when the container ends. The caller must call
+// release when it stops waiting: the entry of a container lives as long as its waiters.
+func (e *exits) wait(id string) (ended <-chan struct{}, release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.waiting == nil {
-		e.waiting = map[string]chan struct{}{}
+		e.waiting = map[string]*waiters{}
 	}
-	ch, ok := e.waiting[id]
-	if !ok {
-		ch = make(chan struct{})
-		e.waiting[id] = ch
+	w := e.waiting[id]
+	if w == nil {
+		w = &waiters{ended: make(chan struct{})}
+		e.waiting[id] = w
 	}
-	return ch
+	w.count++
+	return w.ended, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if w.count--; w.count == 0 && e.waiting[id] == w {
+			delete(e.waiting, id)
+		}
+	}
 }
 
 func (e *exits) wake(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ch, ok := e.waiting[id]; ok {
-		close(ch)
+	if w, ok := e.waiting[id]; ok {
+		close(w.ended)
 		delete(e.waiting, id)
 	}
 }
@@ -100,8 +115,8 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 		}
 		c.Reason = c.Limit
 		if c.ExitCode <= 1 || err != nil {
-			// Init cannot know why its program was killed. Kubernetes shows
-			// 128 + SIGKILL for OOMKilled everywhere else.
+			// Init cannot see why its program was killed. Kubernetes shows 128 +
+			// SIGKILL for OOMKilled everywhere else.
 			c.ExitCode = exitOOM
 		}
 	case c.ExitCode == 0:
@@ -126,8 +141,8 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 }
 
 // lost records that a container has ended in an unknown way, or because of a limit: where
-// root may not protect a process from the kernel's search for memory, that ends conmon with
-// the container of which it tells.
+// root may not protect a process from the kernel's search for memory, that ends conmon
+// together with its container.
 // Preconditions: the container's lock is held.
 func (s *Server) lost(ctx context.Context, c store.Container, why string) error {
 	err := s.runtime.Delete(ctx, c.ID)
@@ -172,5 +187,5 @@ func (s *Server) forgetExit(ctx context.Context, id string) error {
 	return s.runtime.Forget(id)
 }
 
-// conmon returns the process that holds a container; zero if there is none.
+// conmon returns the process that holds a container, or zero.
 func (s *Server) conmon(id string) int { return runc.ConmonPID(id, s.dir(id, bundleDir)) }

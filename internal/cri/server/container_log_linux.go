@@ -45,7 +45,7 @@ func (s *Server) pinLog(c store.Container) error {
 	return nil
 }
 
-// logFile returns the log as conmon opens it; empty for none.
+// logFile returns the log as conmon opens it, or "".
 func (s *Server) logFile(c store.Container) string {
 	if c.LogPath == "" {
 		return ""

@@ -21,7 +21,7 @@ import (
 )
 
 // windowsHosts is where Windows has its hosts file, and the kubelet mounts its
-// own; Wine asks the C library, which reads another one.
+// own; Wine uses the C library, which reads another one.
 const windowsHosts = "/windows/system32/drivers/etc/hosts"
 
 // mounts resolves the mounts of a request and makes the places for them in the
@@ -53,7 +53,7 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox, p oci.Process) ([]
 	return append(linux, out...), err
 }
 
-// linuxMounts lists what the Linux side needs: its own files and drive C.
+// linuxMounts lists the mounts of the Linux side: its own files and drive C.
 func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process, hosts string) ([]oci.Mount, error) {
 	status := s.dir(c.ID, statusDir)
 	if err := s.makeStatusDir(status, p); err != nil {
@@ -83,9 +83,9 @@ func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process
 // mount resolves one mount. Which requests are refused, and with which words,
 // is containerd's parseMount (internal/cri/opts/spec_windows_opts.go).
 //
-// What is mounted is pinned at a place of the container's own at once: between
-// now and the start another container of the pod could put a link in the place
-// of a directory that it may write to (compare CVE-2021-25741).
+// The source is pinned at a place of the container at once: between now and the
+// start another container of the pod could put a link in the place of a directory
+// that it may write to (compare CVE-2021-25741).
 func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount, error) {
 	src, dst := m.GetHostPath(), m.GetContainerPath()
 	switch {
@@ -146,10 +146,10 @@ func isClosed(windows string) bool {
 	return p == `\`
 }
 
-// letWrite lets a container write into what was mounted writable. On Windows
-// the default permissions of a new directory on drive C let every authenticated
-// user write, also what others make in it; here it belongs to root, which made it,
-// and each pod has users of its own.
+// letWrite lets a container write into a writable mount. On Windows the default
+// permissions of a new directory on drive C let every authenticated user write,
+// also to files that others make in it; here it belongs to root, which made it, and
+// each pod has its own users.
 func letWrite(f *os.File, info fs.FileInfo) error {
 	mode := info.Mode().Perm() | 0o666
 	if info.IsDir() {

@@ -19,8 +19,8 @@ import (
 // podAdapter is Linux' name of a pod's first adapter.
 const podAdapter = "eth0"
 
-// writeNetwork tells the container's registry about the pod's network: there
-// programs of Windows look for it.
+// writeNetwork writes the pod's network into the container's registry: Windows
+// programs look for it there.
 func (s *Server) writeNetwork(ctx context.Context, id string, sb store.Sandbox) error {
 	n, err := describeNetwork(s.networkPath(sb))
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Server) writeNetwork(ctx context.Context, id string, sb store.Sandbox) 
 	return s.cfg.Engine.WriteNetwork(root, n)
 }
 
-// describeNetwork reads the first adapter of a network namespace. A namespace
-// without one, or none at all, has no addresses.
+// describeNetwork reads the first adapter of a network namespace. Without an
+// adapter or a namespace there are no addresses.
 func describeNetwork(netns string) (engine.Network, error) {
 	var n engine.Network
 	if netns == "" {

@@ -23,8 +23,8 @@ import (
 const mainStatus = "main"
 
 // mainProcess returns the main process of a container: the pod's settings,
-// completed from the image's configuration. It stores in the record what later
-// commands need too.
+// completed from the image's configuration. It stores the settings that later
+// commands need in the record.
 func (s *Server) mainProcess(c *store.Container, sb store.Sandbox, img v1.Config) (oci.Process, error) {
 	args, commandLine, err := command(c.Config, img)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *Server) process(p engine.Program, host, terminal bool) oci.Process {
 // of the pod replaces both, arguments alone replace the image's Cmd.
 //
 // An image whose ArgsEscaped is set has a whole command line as its first
-// word, quoted as its author wants it (moby writes the shell form so). If that
-// word is the first of what runs, the program gets it untouched.
+// word, quoted as its author wants it (moby writes the shell form so). If that word
+// is the first of the command, the program gets it untouched.
 func command(c *runtime.ContainerConfig, img v1.Config) (args []string, commandLine string, err error) {
 	entry, rest, ofImage := c.GetCommand(), c.GetArgs(), false
 	if len(entry) == 0 {
@@ -114,7 +114,7 @@ func environment(image []string, pod []*runtime.KeyValue) []string {
 	return out
 }
 
-// userName returns the account that the pod or the image names; empty for none.
+// userName returns the account that the pod or the image names, or "".
 func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
 	return cmp.Or(
 		c.GetWindows().GetSecurityContext().GetRunAsUsername(),

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// What a container that could not be started shows; containerd's
+// The status of a container that could not be started; containerd's
 // internal/cri/server/helpers.go (errorStartReason, errorStartExitCode).
 const (
 	reasonStartError = "StartError"
@@ -99,14 +99,14 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 	return s.store.Containers.Put(*c)
 }
 
-// conmonGroup returns the cgroup, in the sandbox's, of those who hold its containers: what
-// a container prints costs conmon as much processor time as the container, and its pod
-// pays. It is not the container's own, whose end conmon must live to report.
+// conmonGroup returns the cgroup, in the sandbox's, of the processes that hold its
+// containers: a container's output costs conmon as much processor time as the container,
+// and its pod pays. It is not the container's own, whose end conmon must live to report.
 func (s *Server) conmonGroup(sandbox string) cgroup.Group {
 	return s.cgroups.Child(sandbox).Child("conmon")
 }
 
-// placeConmon returns what puts conmon there.
+// placeConmon returns a function that moves conmon there.
 func (s *Server) placeConmon(sandbox string) func(pid int) error {
 	return func(pid int) error {
 		if err := s.conmonGroup(sandbox).Make(cgroup.Limits{}); err != nil {
@@ -116,7 +116,7 @@ func (s *Server) placeConmon(sandbox string) func(pid int) error {
 	}
 }
 
-// logOn reports whether the container's account exists.
+// logOn returns an error if the container's account does not exist.
 func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	if !sb.HostProcess {
 		return s.checkUser(c.ID, c.User, s.hostname(sb.Config))
@@ -127,8 +127,8 @@ func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	return nil
 }
 
-// startFailed removes what was started of the container's processes and records
-// why it never ran. The container remains, with its reason.
+// startFailed removes the container's processes that were started and records why
+// it never ran. The container remains, with its reason.
 func (s *Server) startFailed(ctx context.Context, c store.Container, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	err := errors.Join(cause, s.runtime.Delete(ctx, c.ID))
@@ -158,7 +158,7 @@ func (s *Server) holdContainer(ctx context.Context, id string) (c store.Containe
 	return c, unlock, nil
 }
 
-// isGone says that a file or process was not there.
+// isGone reports whether err means that a file or process does not exist.
 func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, runc.ErrNotRunning)
 }

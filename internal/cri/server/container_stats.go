@@ -57,7 +57,7 @@ func (s *Server) attributes(c store.Container) *runtime.ContainerAttributes {
 	}
 }
 
-// containerStats fills what the kubelet reads on Windows too: it takes
+// containerStats fills the fields that the kubelet reads on Windows too: it takes
 // containers from this message, not from the one for Windows.
 func (s *Server) containerStats(c store.Container) *runtime.ContainerStats {
 	m := s.sample(c)

@@ -65,7 +65,7 @@ func (s *Server) containerStatus(c store.Container) *runtime.ContainerStatus {
 	if r := c.Config.GetWindows().GetResources(); r != nil {
 		st.Resources = &runtime.ContainerResources{Windows: r}
 	}
-	// The kubelet asks by ID; people want to read a name.
+	// The kubelet's requests have an ID; people want to read a name.
 	if img, err := s.cfg.Images.Get(c.ImageID); err == nil && len(img.RepoTags) > 0 {
 		spec.Image = nameOf(c.Config.GetImage(), img.RepoTags)
 	}

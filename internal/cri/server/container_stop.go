@@ -24,7 +24,7 @@ const killWait = 2 * time.Minute
 // that has ended. It needs milliseconds; no other process writes the code.
 const conmonWait = 5 * time.Second
 
-// askAgain is how long a container has to end before it is asked once more. Process 1 of a container loses a request
+// askAgain is how long a container has to end before the request is repeated. Process 1 of a container loses a request
 // that comes before its program handles signals (pid_namespaces(7)): a container that is stopped at once would live on
 // until the end of the grace period. Its init takes a second request for the first.
 const askAgain = 2 * time.Second
@@ -51,7 +51,8 @@ func (s *Server) StopContainer(ctx context.Context,
 // stopContainer returns once the container's end is recorded. It does not hold
 // the container's lock while it waits, because recording the end needs it.
 func (s *Server) stopContainer(ctx context.Context, id string, grace time.Duration) error {
-	ended := s.exits.channel(id)
+	ended, release := s.exits.wait(id)
+	defer release()
 	running, err := s.signal(ctx, id, grace)
 	if err != nil || !running {
 		return err
@@ -90,8 +91,8 @@ func awaitEnd(ctx context.Context, id string, ended <-chan struct{}, limit time.
 	}
 }
 
-// signal asks a container to end (grace > 0) or makes it. The lock keeps it
-// from a container that is just being started.
+// signal requests a container's end (grace > 0) or kills it. The lock keeps it from
+// a container that is just being started.
 func (s *Server) signal(ctx context.Context, id string, grace time.Duration) (running bool, err error) {
 	unlock, err := s.store.Containers.Lock(ctx, id)
 	if err != nil {

@@ -57,7 +57,7 @@ func parseCredentialSpec(text string) (credentialSpec, error) {
 
 // credentialGuard stands for the creation of a container credential guard
 // instance. A sandbox with a credential specification has one, and so does each
-// container. The error text is that of hcsshim
+// container. The error text is the same as in hcsshim
 // (internal/credentials/credentials.go) and containerd.
 func credentialGuard(text string) (credentialSpec, error) {
 	spec, err := parseCredentialSpec(text)
@@ -68,9 +68,9 @@ func credentialGuard(text string) (credentialSpec, error) {
 	return spec, nil
 }
 
-// domainFile on drive C tells nltest.exe of the stand-ins which domain the
-// container's credential specification names. On Windows the system knows it from
-// the Host Compute Service.
+// domainFile on drive C has the domain of the container's credential specification,
+// for nltest.exe of the stand-ins. On Windows the system gets it from the Host
+// Compute Service.
 const domainFile = "windows/system32/config/mullion-domain"
 
 // joinDomain takes a container's credential specification, if it has one. Host

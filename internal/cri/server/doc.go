@@ -19,9 +19,8 @@
 // # State
 //
 // Package store has the records. Each call updates a record before the effect
-// that it describes, so that New, after a kill at any moment, can complete or
-// undo what was begun (recover.go). Running containers do not depend on this
-// process.
+// that it describes, so that New, after a kill at any moment, can complete or undo
+// unfinished work (recover.go). Running containers do not depend on this process.
 //
 // # Concurrency
 //

@@ -21,12 +21,13 @@ type Engine interface {
 	HasUser(user, computer string) bool
 	// Layers are the overlayfs layers of a container that runs as the user.
 	Layers(ctx context.Context, user, computer string) (engine.Layers, error)
-	// WriteNetwork tells a container that was not started yet about its network.
+	// WriteNetwork writes the network configuration of a container that was not
+	// started yet.
 	WriteNetwork(root *os.Root, n engine.Network) error
 	// Drive is where the root directory holds drive C.
 	Drive() string
 	// Process describes a program; p.Status names the file, in the directory
-	// that the container sees as StatusDir, that will say how it ended.
+	// that the container sees as StatusDir, that will have its exit status.
 	Process(p engine.Program) oci.Process
 	StatusDir() string
 	// Owner is the user that an image's files belong to; -1 leaves them alone.
@@ -50,8 +51,8 @@ type HostProcesses interface {
 	// Process describes a program that Main has completed, or one with its
 	// environment and directory.
 	Process(p engine.Program) oci.Process
-	// Make makes what the container sees of the disk. Remove takes it down, as far
-	// as it exists; Containers lists the containers for which there is any.
+	// Make makes the container's view of the disk. Remove takes it down, as far as
+	// it exists; Containers lists the containers that have a view.
 	Make(c engine.HostContainer) error
 	Remove(id string) error
 	Containers() []string

@@ -24,9 +24,9 @@ type invalid struct{ error }
 func (invalid) Is(target error) bool { return target == errInvalid }
 func (e invalid) Unwrap() error      { return e.error }
 
-// toStatus turns an error into what goes over the wire. The kubelet looks at
-// three codes: NotFound (already gone), DeadlineExceeded (of ExecSync: the
-// probe timed out) and Unimplemented.
+// toStatus converts an error into a gRPC status. The kubelet looks at three codes:
+// NotFound (already gone), DeadlineExceeded (of ExecSync: the probe timed out) and
+// Unimplemented.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	code := codes.Unknown // what containerd uses for everything else
+	code := codes.Unknown // containerd's code for everything else
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, image.ErrNotFound):
 		code = codes.NotFound

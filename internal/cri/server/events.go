@@ -10,8 +10,8 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// GetContainerEvents sends what happens to containers and sandboxes from now
-// on, until the client leaves.
+// GetContainerEvents sends the events of containers and sandboxes from now on,
+// until the client leaves.
 func (s *Server) GetContainerEvents(_ *runtime.GetEventsRequest,
 	out grpc.ServerStreamingServer[runtime.ContainerEventResponse]) error {
 	events, leave := s.events.join()
@@ -31,8 +31,8 @@ func (s *Server) GetContainerEvents(_ *runtime.GetEventsRequest,
 	}
 }
 
-// publish tells the clients of GetContainerEvents. As in containerd the event
-// carries the whole state of the pod, so that a client need not ask for it.
+// publish sends an event to the clients of GetContainerEvents. As in containerd the
+// event carries the whole state of the pod, so a client need not request it.
 func (s *Server) publish(sandboxID, id string, kind runtime.ContainerEventType) {
 	if !s.events.wanted() {
 		return

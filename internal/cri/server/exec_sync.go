@@ -15,9 +15,9 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// maxOutputBytes bounds what is kept of each stream of an ExecSync. Both and
-// the rest of the message must fit into maxMessageBytes; containerd cuts each
-// at 16 MiB and then cannot send it.
+// maxOutputBytes bounds the kept output of each stream of an ExecSync. Both and the
+// rest of the message must fit into maxMessageBytes; containerd cuts each at 16 MiB
+// and then cannot send it.
 const maxOutputBytes = maxMessageBytes/2 - 64<<10
 
 // ExecSync runs a command and returns its output: probes and hooks.
@@ -31,7 +31,7 @@ func (s *Server) ExecSync(ctx context.Context, req *runtime.ExecSyncRequest) (*r
 	stdout, stderr := &bounded{max: maxOutputBytes}, &bounded{max: maxOutputBytes}
 	code, err := s.exec(execCtx, req.GetContainerId(), execution{args: req.GetCmd(), stdout: stdout, stderr: stderr})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// The kubelet tells a probe's timeout by this code.
+		// The kubelet recognizes a probe's timeout by this code.
 		return nil, status.Error(codes.DeadlineExceeded,
 			fmt.Sprintf("failed to exec in container: timeout %v exceeded: %v", timeout, context.DeadlineExceeded))
 	}
@@ -41,7 +41,7 @@ func (s *Server) ExecSync(ctx context.Context, req *runtime.ExecSyncRequest) (*r
 	return &runtime.ExecSyncResponse{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: code}, nil
 }
 
-// bounded keeps the beginning of what is written to it and takes the rest.
+// bounded keeps the beginning of the data written to it and discards the rest.
 type bounded struct {
 	bytes.Buffer
 	max int

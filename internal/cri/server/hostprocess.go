@@ -12,8 +12,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// makeHostRoot mounts the image's files, makes what a HostProcess container sees
-// of the host, and describes its isolation.
+// makeHostRoot mounts the image's files, makes a HostProcess container's view of
+// the host, and describes its isolation.
 func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *image.Image) (oci.Config, error) {
 	if err := s.mountDrive(ctx, c.ID, img.Layers, store.Sandbox{HostProcess: true}); err != nil {
 		return oci.Config{}, err
@@ -34,8 +34,8 @@ func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *imag
 	return s.cfg.HostProcesses.Spec(h), nil
 }
 
-// removeHostRoot takes down what makeHostRoot made for a container, if it was one
-// of a host process.
+// removeHostRoot undoes makeHostRoot for a container, if it was a HostProcess
+// container.
 func (s *Server) removeHostRoot(id string) error {
 	if s.cfg.HostProcesses == nil {
 		return nil

@@ -17,19 +17,19 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// Each pod has a range of Unix user IDs of its own, because the kernel counts many things
-// by user: inotify instances, the pages of pipes, file descriptors in flight between
-// processes. One pod must not use up what another one needs.
+// Each pod has its own range of Unix user IDs, because the kernel counts many things by
+// user: inotify instances, the pages of pipes, file descriptors in flight between
+// processes. One pod must not use up the share of another.
 //
 // On disk everything has the ids of accounts (64000 and so on). The layers of a container
 // are mounted with the ids mapped (mount.Mapped); its writable layer has the pod's.
 
 const (
 	// IDsPerPod is the length of a range: the user IDs of accounts are within it, counted from
-	// that of Engine.Owner.
+	// the ID of Engine.Owner.
 	IDsPerPod = 32
-	// podRanges is how many pods, with those that have ended and not been removed, have a
-	// range of their own on a host. The kubelet's default is 110 pods.
+	// podRanges is how many pods, including pods that have ended and not been removed,
+	// have their own range on a host. The kubelet's default is 110 pods.
 	podRanges = 512
 	// IDsPerHost is how many IDs the pods of a host need.
 	IDsPerHost = IDsPerPod * podRanges
@@ -90,8 +90,8 @@ func (s *Server) owner(sb store.Sandbox) (uid, gid int) {
 	return int(s.uid(sb, uint32(uid))), gid
 }
 
-// userMaps maps the user IDs of files on disk to those that a sandbox's processes have. All but
-// the accounts' stay as they are, up to 65535.
+// userMaps maps the user IDs of files on disk to the IDs of a sandbox's processes. All but the
+// accounts' stay as they are, up to 65535.
 func userMaps(account, first int) []mount.IDMap {
 	above := account + IDsPerPod
 	return []mount.IDMap{
@@ -101,8 +101,8 @@ func userMaps(account, first int) []mount.IDMap {
 	}
 }
 
-// adopt makes in a container's Linux root what depends on the ids of its users: their names, and
-// the directory in which Wine's server makes its socket, which must be the user's.
+// adopt makes the files in a container's Linux root that depend on the ids of its users: their
+// names, and the directory in which Wine's server makes its socket, which must be the user's.
 func (s *Server) adopt(id string, sb store.Sandbox, p oci.Process) error {
 	account, _ := s.cfg.Engine.Owner()
 	first := s.firstUID(sb)

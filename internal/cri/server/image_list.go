@@ -59,7 +59,8 @@ func imageMessage(img *image.Image) *runtime.Image {
 		Size:        uint64(max(img.Size, 0)),
 		Username:    img.Config.User,
 		Spec:        &runtime.ImageSpec{Image: img.ID},
-		// The kubelet's garbage collection must not take what no registry gives back.
+		// The kubelet's garbage collection must not remove images that no registry
+		// has.
 		Pinned: img.StandIn,
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 )
 
-// ImageStatus describes an image. If there is none, the answer is empty, as CRI requires.
+// ImageStatus describes an image. The response for an unknown image is empty, as CRI
+// requires.
 func (s *Server) ImageStatus(_ context.Context, req *runtime.ImageStatusRequest) (*runtime.ImageStatusResponse, error) {
 	img, err := s.cfg.Images.Get(req.GetImage().GetImage())
 	if errors.Is(err, image.ErrNotFound) {

@@ -14,17 +14,17 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// Ceilings bound what a pod takes of the machine, whatever its containers ask for.
-// Zero means that there is none.
+// Ceilings bound a pod's use of the machine, whatever its containers request. Zero
+// means no ceiling.
 //
-// Fidelity: Windows has no such limits; a pod without limits of its own may take the
-// whole node there. Here the node is not the whole machine.
+// Fidelity: Windows has no such limits; a pod without limits may take the whole node
+// there. Here the node is not the whole machine.
 type Ceilings struct {
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	Tasks       int64 `json:"tasks,omitempty"` // processes and threads
 	// DiskBytes is for drives C, emptyDir volumes and logs of one pod.
 	DiskBytes int64 `json:"diskBytes,omitempty"`
-	// AllDisk is that of all pods of the host together.
+	// AllDisk is the ceiling of all pods of the host together.
 	AllDisk int64 `json:"allDisk,omitempty"`
 	// CPUShares is the weight of all pods of the host together.
 	CPUShares int64 `json:"cpuShares,omitempty"`
@@ -48,8 +48,8 @@ func (s *Server) confine(id string) error {
 	return nil
 }
 
-// memoryCeiling returns the limit of a sandbox's memory. A pod that asks for more than the
-// ceiling may have it: the ceiling is for those that do not say what they need.
+// memoryCeiling returns the limit of a sandbox's memory. A pod that requests more than the
+// ceiling gets it: the ceiling is for pods without a request.
 func (s *Server) memoryCeiling(id string) int64 {
 	if s.cfg.Ceilings.MemoryBytes == 0 {
 		return 0
@@ -85,8 +85,8 @@ func scratchMessage(used, limit uint64) string {
 // is ended. A program that once starts more than it may, and copes, goes on.
 const stuckLooks = 5
 
-// taskWatch notices a container that does nothing but run against its limit of processes
-// and threads: it no longer works, and its attempts cost the others.
+// taskWatch detects a container that only runs against its limit of processes and
+// threads: it no longer works, and its attempts cost the others.
 type taskWatch struct {
 	refused uint64 // by the look before
 	looks   int    // in a row
@@ -105,7 +105,7 @@ func (w *taskWatch) look(refused, tasks, limit uint64) bool {
 	return w.looks >= stuckLooks
 }
 
-// taskLimit returns what bounds the processes and threads of a container.
+// taskLimit returns the limit of processes and threads of a container.
 func (s *Server) taskLimit() uint64 {
 	limit := uint64(oci.DefaultPIDs)
 	if n := s.cfg.Ceilings.Tasks; n > 0 {
@@ -120,8 +120,8 @@ type podDisk struct {
 	bytes   uint64
 }
 
-// overDisk returns the pods that must be ended, with the reason: those above their own
-// ceiling and, if all together are above theirs, the largest.
+// overDisk returns the pods that must be ended, with the reason: pods above their own
+// ceiling and, if the total exceeds AllDisk, the largest ones.
 func (l Ceilings) overDisk(pods []podDisk) map[string]string {
 	over := map[string]string{}
 	var all uint64

@@ -22,8 +22,8 @@ import (
 const (
 	// watchPeriod is how often containers are looked at for limits that they run against.
 	watchPeriod = time.Second
-	// diskPeriod is how often what pods have written is measured while the free space of
-	// the disk does not shrink quickly. Measuring walks all that they have written.
+	// diskPeriod is how often the pods' files are measured while the free space of the
+	// disk does not shrink quickly. Measuring walks all of these files.
 	diskPeriod = 30 * time.Second
 	// diskStep is how much the free space may shrink between two measurements.
 	diskStep = 512 << 20
@@ -85,7 +85,7 @@ func (s *Server) lookAt(ctx context.Context, c store.Container, w *taskWatch) er
 		// container that lacks one of its processes does not work any more.
 		return s.end(ctx, c.ID, reasonOOM, s.memoryMessage(c))
 	}
-	// Version 2 counts what the pod's limit refuses with the pod.
+	// Version 2 counts refusals by the pod's limit with the pod.
 	pod, err := s.cgroups.Child(c.SandboxID).Events()
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *Server) lookAt(ctx context.Context, c store.Container, w *taskWatch) er
 	return nil
 }
 
-// lookAtDisk measures the pods if it is time to, and ends those that have written too much.
+// lookAtDisk measures the pods if it is time to, and ends pods that have written too much.
 func (s *Server) lookAtDisk(ctx context.Context, w *watch) error {
 	if s.cfg.Ceilings.DiskBytes == 0 && s.cfg.Ceilings.AllDisk == 0 {
 		return nil
@@ -143,8 +143,8 @@ func (s *Server) lookAtDisk(ctx context.Context, w *watch) error {
 	return nil
 }
 
-// podDisk adds up what a pod has written: drives C, what init was told to write down,
-// logs and emptyDir volumes, which several containers may share.
+// podDisk adds up what a pod has written: drives C, the files of init, logs and
+// emptyDir volumes, which several containers may share.
 func (s *Server) podDisk(sb store.Sandbox) uint64 {
 	var all uint64
 	add := func(dir string) {
@@ -199,8 +199,8 @@ func (s *Server) endLocked(ctx context.Context, c store.Container, reason, messa
 	return nil
 }
 
-// dropWritten removes what a container that has ended wrote to its drive C: what filled
-// the disk must not keep the next container of the pod from running.
+// dropWritten removes the files that an ended container wrote to its drive C: a full
+// disk must not keep the next container of the pod from running.
 func (s *Server) dropWritten(id string) error {
 	if err := mount.Unmount(s.dir(id, rootDir)); err != nil {
 		return err

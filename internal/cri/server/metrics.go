@@ -10,8 +10,8 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The metrics of CRI are those of cAdvisor, which counts on Linux only;
-// containerd on Windows lists none either.
+// The metrics of CRI come from cAdvisor, which counts on Linux only; containerd on
+// Windows doesn't list any either.
 
 // ListMetricDescriptors lists no metrics.
 func (s *Server) ListMetricDescriptors(context.Context,

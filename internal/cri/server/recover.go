@@ -26,12 +26,11 @@ import (
 //	running              conmon left an exit code    ended so
 //	running              neither                     ended in an unknown way
 //	sandbox ready        its namespace is gone       stopped (the machine restarted)
-//	nothing              process, mount, namespace,  removed, unless some records could
+//	no record            process, mount, namespace,  removed, unless some records could
 //	                     cgroup, directory, hold     not be read (complete is false)
 //
-// What cannot be cleaned up is logged and tried again, by sweep or at the next
-// start; only a runtime that cannot be asked at all keeps the server from
-// starting.
+// Failures to clean up are logged and retried, by sweep or at the next start; only
+// a runtime that does not answer at all keeps the server from starting.
 func (s *Server) recover(ctx context.Context, complete bool) error {
 	states, err := s.runtime.States(ctx)
 	if err != nil {
@@ -87,8 +86,8 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 	return nil
 }
 
-// recoverSandbox only records what is known now. Taking down a network runs
-// Windows programs, which cannot run before the host does; sweep sees to that.
+// recoverSandbox only records the current state. Taking down a network runs Windows
+// programs, which cannot run before the host does; sweep sees to that.
 func (s *Server) recoverSandbox(ctx context.Context, sb store.Sandbox) error {
 	if !sb.Ready() || sb.HostProcess || isNamespace(s.networkPath(sb)) {
 		return nil
@@ -98,8 +97,8 @@ func (s *Server) recoverSandbox(ctx context.Context, sb store.Sandbox) error {
 	return s.store.Sandboxes.Put(sb)
 }
 
-// tidySandbox finishes what a kill, or a plugin that failed, has left of a
-// sandbox.
+// tidySandbox removes the remains of a sandbox after a kill or the failure of a
+// plugin.
 func (s *Server) tidySandbox(ctx context.Context, id string) error {
 	unlock, err := s.store.Sandboxes.Lock(ctx, id)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *Server) tidySandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// removeOrphans removes what bears no record's ID.
+// removeOrphans removes resources whose ID has no record.
 func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State) {
 	known := func(id string) bool { _, err := s.store.Containers.Get(id); return err == nil }
 	for id := range states {

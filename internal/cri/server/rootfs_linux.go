@@ -19,8 +19,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// bind mounts what is open at a new place. It is private there, so that taking
-// it down never takes anything else down.
+// bind mounts an open file at a new place. It is private there, so that taking it
+// down never takes anything else down.
 func bind(f *os.File, dir bool, place string) error {
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return err
@@ -42,9 +42,9 @@ func bind(f *os.File, dir bool, place string) error {
 // less the terminating zero.
 const maxMountOptions = 4095
 
-// mountRoot stacks a container's layers: those of drive C, and those of the root
-// directory that holds it. The writable layers are the container's own; the others
-// are shared and stay as they are.
+// mountRoot stacks a container's layers: the layers of drive C, and the layers of
+// the root directory that holds it. The writable layers are the container's own;
+// the others are shared and stay as they are.
 func (s *Server) mountRoot(ctx context.Context, c *store.Container, img *image.Image,
 	sb store.Sandbox) (failed error) {
 	layers, err := s.cfg.Engine.Layers(ctx, c.User, s.hostname(sb.Config))
@@ -93,8 +93,8 @@ func (s *Server) mountDrive(ctx context.Context, id string, layers []string, sb 
 	if err := s.makeOwned(s.dir(id, upperDir), sb); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}
-	// C:\ itself: on Windows everybody makes directories there (winemend.dll
-	// refuses files), and removes or renames what is his own.
+	// C:\ itself: on Windows all users may make directories there (winemend.dll
+	// refuses files), and remove or rename their own.
 	if err := os.Chmod(s.dir(id, upperDir), 0o777|os.ModeSticky); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}

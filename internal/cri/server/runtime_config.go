@@ -10,7 +10,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RuntimeConfig reports the cgroup driver; Windows has none.
+// RuntimeConfig reports the cgroup driver; Windows has no driver.
 func (s *Server) RuntimeConfig(context.Context, *runtime.RuntimeConfigRequest) (*runtime.RuntimeConfigResponse, error) {
 	return &runtime.RuntimeConfigResponse{}, nil
 }

@@ -36,7 +36,7 @@ type samples struct {
 // default stats_collect_period.
 const diskAge = 10 * time.Second
 
-// rateAge is the shortest time over which a rate says something.
+// rateAge is the shortest time over which a rate is meaningful.
 const rateAge = 500 * time.Millisecond
 
 func (m *samples) get(id string) (sample, bool) {
@@ -61,8 +61,8 @@ func (m *samples) forget(id string) {
 	delete(m.last, id)
 }
 
-// containerCgroup returns the container's cgroup, in that of its sandbox. It does not
-// exist before the container is made.
+// containerCgroup returns the container's cgroup, in its sandbox's. It does not exist
+// before the container is made.
 func (s *Server) containerCgroup(sandbox, container string) cgroup.Group {
 	return s.cgroups.Child(sandbox).Child(container)
 }
@@ -72,7 +72,7 @@ func (s *Server) sample(c store.Container) sample {
 	last, had := s.samples.get(c.ID)
 	next := sample{at: time.Now(), disk: last.disk, inodes: last.inodes, diskAt: last.diskAt}
 	if c.Running() {
-		// It may end meanwhile; then there is nothing to count.
+		// It may end meanwhile; then there is no usage to count.
 		if u, err := s.containerCgroup(c.SandboxID, c.ID).Usage(); err == nil {
 			next.Usage = u
 		} else {
@@ -98,7 +98,8 @@ func (s *Server) sample(c store.Container) sample {
 	return next
 }
 
-// diskUsage adds up what a tree takes. Files that vanish meanwhile take nothing.
+// diskUsage adds up the disk usage of a tree. Files that vanish meanwhile do not
+// count.
 func diskUsage(dir string) (bytes, inodes uint64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 // RunPodSandbox creates a pod's network and everything else that its containers
@@ -57,8 +57,8 @@ func (s *Server) RunPodSandbox(ctx context.Context,
 	var steps undo.Stack
 	defer steps.OnError(ctx, &err)
 	steps.Add("reserve name", func(context.Context) error { s.store.Sandboxes.Unreserve(sb.ID, sb.Name); return nil })
-	// One inverse for all that follows: what it has to take down it reads from
-	// the record, as it does after a kill.
+	// One inverse for all later steps: it reads the resources to take down from the
+	// record, as after a kill.
 	steps.Add("make sandbox", func(ctx context.Context) error { return s.dropSandbox(ctx, sb.ID) })
 	if err := s.reserveIDs(&sb); err != nil {
 		return nil, err
@@ -174,18 +174,18 @@ func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []str
 	return durable.WriteFile(s.hostsFile(id), []byte(hosts(c.GetHostname(), ips)), 0o644)
 }
 
-// resolverOptions make a lost packet cost about what it costs on Windows, whose client asks five times, at 0, 1, 2, 4
-// and 8 s, and gives up after 10
+// resolverOptions make a lost packet cost about what it costs on Windows, whose client sends five queries, at 0, 1,
+// 2, 4 and 8 s, and gives up after 10
 // (learn.microsoft.com/troubleshoot/windows-server/networking/dns-client-resolution-timeouts, read 2026-11). The C
 // library's own would be twice, at 0 and 5 s.
 const resolverOptions = "options timeout:2 attempts:5\n"
 
 // resolver returns a resolv.conf(5). Without servers it is empty rather than absent,
-// so that nothing falls back to a server on the loopback address.
+// so that no resolver falls back to a server on the loopback address.
 //
-// A pod on Windows has one suffix, that of its namespace, which is the first of the
-// kubelet's; names with a dot are taken as complete, so that SERVICE.NAMESPACE is
-// not found; the options are those of resolv.conf(5) alone, and have no effect
+// A pod on Windows has one suffix, for its namespace, which is the first of the
+// kubelet's list; names with a dot are taken as complete, so that SERVICE.NAMESPACE
+// is not found; the options belong to resolv.conf(5), and have no effect
 // (kubernetes.io/docs/concepts/services-networking/dns-pod-service, "DNS resolution
 // on Windows nodes").
 func resolver(c *runtime.DNSConfig) string {
@@ -202,7 +202,7 @@ func resolver(c *runtime.DNSConfig) string {
 	return b.String()
 }
 
-// suffixOf returns the pod's suffix; empty if it has none. For dnsPolicy Default
+// suffixOf returns the pod's suffix, or "" without a suffix. For dnsPolicy Default
 // the kubelet sends the root, as well as a server that does not exist (kubernetes
 // v1.36.3 pkg/kubelet/network/dns/dns.go, GetPodDNS, for a resolvConf of "").
 func suffixOf(c *runtime.DNSConfig) string {
@@ -226,7 +226,7 @@ func hosts(hostname string, ips []string) string {
 // newID is 64 hexadecimal digits, as containerd's.
 func newID() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
 	return hex.EncodeToString(b[:])
 }
 

@@ -50,7 +50,7 @@ func (s *Server) listSandboxStats(ctx context.Context, f *runtime.PodSandboxStat
 	return out
 }
 
-// sandboxStats adds up the containers; a sandbox has no process of its own.
+// sandboxStats adds up the containers; a sandbox itself has no process.
 func (s *Server) sandboxStats(ctx context.Context, sb store.Sandbox) *runtime.PodSandboxStats {
 	at := now()
 	total := sample{}

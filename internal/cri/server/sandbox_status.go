@@ -59,8 +59,8 @@ func sandboxStatus(sb store.Sandbox) *runtime.PodSandboxStatus {
 	return &runtime.PodSandboxStatus{
 		Id: sb.ID, Metadata: sb.Config.GetMetadata(), State: sb.State(), CreatedAt: sb.Created, Network: network,
 		Labels: sb.Config.GetLabels(), Annotations: sb.Config.GetAnnotations(), RuntimeHandler: sb.Handler,
-		// containerd fills this on every operating system, from what the kubelet
-		// said (toCRISandboxStatus); the kubelet makes a new sandbox if the network is
+		// containerd fills this on every operating system, from the kubelet's request
+		// (toCRISandboxStatus); the kubelet makes a new sandbox if the network is
 		// another than the pod's.
 		Linux: &runtime.LinuxPodSandboxStatus{Namespaces: &runtime.Namespace{Options: namespaceOptions(sb.Config)}},
 	}

@@ -32,8 +32,8 @@ func (s *Server) StopPodSandbox(ctx context.Context,
 	return &runtime.StopPodSandboxResponse{}, nil
 }
 
-// stopSandbox may be called again until it succeeds. First the record says that
-// nothing new begins here, then what runs is ended, then the network goes.
+// stopSandbox may be called again until it succeeds. First the record forbids new
+// containers, then the running ones are ended, then the network is removed.
 // Preconditions: the sandbox's lock is held.
 func (s *Server) stopSandbox(ctx context.Context, id string) error {
 	sb, err := s.store.Sandboxes.Get(id)

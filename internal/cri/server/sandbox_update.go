@@ -9,8 +9,8 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// UpdatePodSandboxResources carries Linux resources only, so there is
-// nothing to do; containerd has no implementation for Windows either.
+// UpdatePodSandboxResources carries Linux resources only, so it has no effect;
+// containerd has no implementation for Windows either.
 func (s *Server) UpdatePodSandboxResources(_ context.Context, req *runtime.UpdatePodSandboxResourcesRequest) (
 	*runtime.UpdatePodSandboxResourcesResponse, error) {
 	if _, err := s.sandbox(req.GetPodSandboxId()); err != nil {

@@ -80,12 +80,12 @@ type Config struct {
 	// FirstUID is the first of IDsPerHost user IDs for the host's pods, which no others on
 	// the machine have. Zero runs all pods with the ids of the Engine.
 	FirstUID uint32
-	// Ceilings bound each pod, beside the limits that it has of its own.
+	// Ceilings bound each pod, beside its own limits.
 	Ceilings Ceilings
 	// CPUs is how many processors the host has; zero means all of the machine's.
 	CPUs int
-	// SizeFiles are the files that show the host's size, by what they lie over in the /proc
-	// of a container.
+	// SizeFiles are the files that show the host's size, by the path in a container's /proc
+	// that they cover.
 	SizeFiles map[string]string
 	// Build is the host's; images of others are refused.
 	Build winver.Build
@@ -94,7 +94,7 @@ type Config struct {
 	Handlers []string
 	// Version is mullion's.
 	Version string
-	// Hostname is that of the host, and of HostProcess containers.
+	// Hostname is the name of the host, and of HostProcess containers.
 	Hostname string
 	// HostProcesses is how HostProcess containers run; nil refuses them.
 	HostProcesses HostProcesses
@@ -127,7 +127,7 @@ type Server struct {
 	store   *store.Store
 	runtime *runc.Runtime
 	network *cni.Network
-	cgroups cgroup.Group // of all sandboxes; runc makes those in it
+	cgroups cgroup.Group // of all sandboxes; runc makes the groups in it
 	streams *stream.Server
 	events  broadcast
 	samples samples
@@ -148,7 +148,7 @@ type Server struct {
 // snapshots by default.
 const imageFS = `C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows`
 
-// New opens the state in StateDir and brings it in line with what is running.
+// New opens the state in StateDir and brings it in line with the running processes.
 func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -228,8 +228,8 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 // as large.
 const maxMessageBytes = 16 << 20
 
-// stopWait is how long Serve gives open calls when it is asked to stop. None
-// needs to finish: the next start picks up what was begun.
+// stopWait is how long Serve gives open calls when its context ends. No call has to
+// finish: the next start completes interrupted work.
 const stopWait = 2 * time.Second
 
 // Serve serves on the listener until the context ends.

@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 )
 
-// Status reports whether pods can run. Reasons and messages are containerd's
+// Status returns the conditions of the runtime and of the network. Reasons and messages are containerd's
 // (internal/cri/server/status.go); the node's Ready condition shows them.
 func (s *Server) Status(_ context.Context, req *runtime.StatusRequest) (*runtime.StatusResponse, error) {
 	network := &runtime.RuntimeCondition{Type: runtime.NetworkReady, Status: true}

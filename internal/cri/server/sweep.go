@@ -15,12 +15,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// sweepPeriod is how often running containers are looked at for what no file
-// tells: that conmon was killed, or that the disk is being filled.
+// sweepPeriod is how often running containers are checked for conditions without a
+// notification: a killed conmon, or a disk that fills up.
 const sweepPeriod = 5 * time.Second
 
 // defaultScratchBytes is the size of a Windows container's drive C where the
-// request has none ("rootfs_size_in_bytes"): 20 GB, as the default of hcsshim's
+// request lacks it ("rootfs_size_in_bytes"): 20 GB, as the default of hcsshim's
 // scratch layers.
 const defaultScratchBytes = 20 << 30
 
@@ -82,9 +82,10 @@ func (s *Server) recheck(ctx context.Context, c store.Container, st runc.State) 
 	}
 	switch {
 	case s.conmon(c.ID) != 0:
-		return nil // it will tell
+		return nil // it will report the exit
 	case st.Status == "running":
-		// Nothing reads its output any more, and nothing will report its end.
+		// There is no reader for its output any more, and its end will not be
+		// reported.
 		return s.lost(ctx, c, "the monitor of the container was killed")
 	}
 	return s.lost(ctx, c, "the container ended while it was not monitored")

@@ -14,8 +14,8 @@
 //
 // # State
 //
-// A record holds facts: when something happened, and with what result. The
-// state is derived from them:
+// A record holds facts: the times of events and their results. The state is derived
+// from them:
 //
 //	container    [*] --> made --> running --> exited --> (gone)
 //	                       |                    ^  |

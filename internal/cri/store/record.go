@@ -29,13 +29,13 @@ type Sandbox struct {
 	Stopped  int64 `json:"stopped,omitempty"`
 	Removing bool  `json:"removing,omitempty"`
 
-	// IDRange is the number of the sandbox's range of user IDs on the host, from 1. Records of
-	// older versions have none.
+	// IDRange is the number of the sandbox's range of user IDs on the host, from 1; 0 in
+	// records of older versions.
 	IDRange int `json:"idRange,omitempty"`
 	// HostProcess sandboxes share the host's network and have no namespace.
 	HostProcess bool   `json:"hostProcess,omitempty"`
 	NamespaceID string `json:"namespaceID,omitempty"` // HCN
-	// Networked says that the CNI plugins may have done something that is to be
+	// Networked is set if the CNI plugins may have made changes, which are to be
 	// undone.
 	Networked bool     `json:"networked,omitempty"`
 	IPs       []string `json:"ips,omitempty"`
@@ -61,12 +61,12 @@ type Container struct {
 	ImageID   string                   `json:"imageID"`
 	ImageRef  string                   `json:"imageRef"` // repository digest, or the ID
 	LogPath   string                   `json:"logPath,omitempty"`
-	// Env and Dir are those of the container's program; commands that join it get
-	// the same, whatever becomes of the image.
+	// Env and Dir belong to the container's program; commands that join it get the
+	// same, even if the image is gone.
 	Env []string `json:"env,omitempty"`
 	Dir string   `json:"dir,omitempty"`
-	// User is the account that was asked for, by the pod or the image. Records of
-	// older versions have none.
+	// User is the account that the pod or the image requested. It is empty in
+	// records of older versions.
 	User string `json:"user,omitempty"`
 	// OSVersion is the image's; the host's build must fit it.
 	OSVersion string `json:"osVersion,omitempty"`
@@ -117,8 +117,8 @@ func encode[T any](record T, config proto.Message) ([]byte, error) {
 	return json.Marshal(envelope[T]{version, record, raw})
 }
 
-// decode fills record and config. A field of the configuration that this
-// version does not know is an error: dropping it would change the object.
+// decode fills record and config. A field of the configuration that is unknown to
+// this version is an error: dropping it would change the object.
 func decode[T any](data []byte, record *T, config proto.Message) error {
 	var e envelope[T]
 	if err := json.Unmarshal(data, &e); err != nil {

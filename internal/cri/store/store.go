@@ -33,7 +33,7 @@ type Store struct {
 	Containers *Table[Container]
 }
 
-// Open reads what is in dir, which is made if needed. Records that cannot be
+// Open reads the records in dir, which is made if needed. Records that cannot be
 // read are returned as bad, with their directories; they are not touched.
 func Open(dir string) (s *Store, bad []error, err error) {
 	s = &Store{
@@ -154,7 +154,7 @@ func (t *Table[T]) Put(record T) error {
 }
 
 // Delete removes an object's directory, the record last, and forgets it.
-// Preconditions: nothing is mounted in the directory.
+// Preconditions: there is no mount in the directory.
 func (t *Table[T]) Delete(id string) error {
 	if err := removeAll(t.Dir(id)); err != nil {
 		return fmt.Errorf("remove %s %s: %w", t.kind, id, err)
@@ -170,8 +170,8 @@ func (t *Table[T]) Delete(id string) error {
 	return nil
 }
 
-// removeAll is os.RemoveAll with the record last, so that a kill leaves either
-// a record that says Removing or nothing worth keeping.
+// removeAll is os.RemoveAll with the record last, so that a kill leaves either a
+// record with Removing set or only disposable files.
 func removeAll(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

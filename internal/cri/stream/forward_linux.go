@@ -19,10 +19,10 @@ import (
 const dialTimeout = 10 * time.Second
 
 // Dial connects to a port of a pod: to its loopback address, where
-// `kubectl port-forward` is documented to connect, and if nothing listens there,
-// to the pod's own addresses, because a Windows service often binds to just
-// those. netns is the file of the pod's network namespace; empty means the
-// namespace of this process.
+// `kubectl port-forward` is documented to connect, and if no program listens there,
+// to the pod's own addresses, because a Windows service often binds to these only.
+// netns is the file of the pod's network namespace; empty means the namespace of
+// this process.
 func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn, error) {
 	if port <= 0 || port > 65535 {
 		return nil, fmt.Errorf("port %d is out of range", port)
@@ -87,7 +87,7 @@ func Join(ctx context.Context, client io.ReadWriteCloser, pod net.Conn) error {
 	case err = <-toClient:
 		_ = client.Close() // ends the other copy
 		select {
-		case <-toPod: //nolint:errcheck // what counts is that it ended
+		case <-toPod: //nolint:errcheck // only its end matters
 		case <-time.After(lingerWait):
 		}
 	}

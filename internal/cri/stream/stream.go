@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package stream serves the streaming calls of CRI (exec, attach and
-// port-forward) over HTTP, with the library that containerd uses too. The
-// kubelet asks for a URL, and forwards its own client's connection to it.
+// port-forward) over HTTP, with the library that containerd uses too. The kubelet
+// requests a URL, and forwards its own client's connection to it.
 //
 // A URL contains a random token that is valid for one connection within a minute.
 // There is no other authentication: the listener must not be reachable from
@@ -26,7 +26,7 @@ import (
 // Runtime carries out the clients' requests; see the library.
 type Runtime = streaming.Runtime
 
-// headerTimeout bounds how long a client may take to say what it wants. The
+// headerTimeout bounds how long a client may take to send its request headers. The
 // kubelet's proxy sends everything at once.
 const headerTimeout = 30 * time.Second
 

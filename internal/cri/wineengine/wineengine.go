@@ -2,7 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package wineengine runs the Windows programs of containers with Wine. It is the
-// CRI server's Engine; package hostprocess runs those of HostProcess containers.
+// CRI server's Engine; package hostprocess runs the programs of HostProcess
+// containers.
 package wineengine
 
 import (
@@ -33,7 +34,7 @@ func New(r *wine.Runtime, build winver.Build) Engine { return Engine{r, build} }
 // defaultAccount is the default of Windows Server Core.
 func defaultAccount() wine.Account { return wine.Accounts()[0] }
 
-// DefaultUser returns the account of a container that names none.
+// DefaultUser returns the account of a container without a user name.
 func (Engine) DefaultUser() string { return defaultAccount().Name }
 
 // HasUser reports whether a container with the computer name has the account.
@@ -69,8 +70,8 @@ func (e Engine) Layers(ctx context.Context, user, computer string) (engine.Layer
 	return engine.Layers{Below: below, Above: []string{profile}, Linux: linux}, nil
 }
 
-// WriteNetwork tells the registry of a container in the root directory about its
-// network.
+// WriteNetwork writes a container's network into its registry in the root
+// directory.
 func (Engine) WriteNetwork(root *os.Root, n engine.Network) error {
 	return wine.Network(n).WriteContainer(root)
 }

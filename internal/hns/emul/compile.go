@@ -18,8 +18,8 @@ import (
 // compile turns the objects into the desired state of the data plane. It is pure,
 // except that it caches in an object the part that does not depend on other
 // objects: a cluster with 5,000 services has 10,000 objects, and each change
-// compiles them all. It leaves out what it cannot express; the documents keep it,
-// and docs/fidelity/hns.md lists it.
+// compiles them all. It leaves out settings that it cannot express; the documents
+// keep them, and docs/fidelity/hns.md lists them.
 //
 // Fidelity: subset - the list of policies that is generated in docs/fidelity/hns.md.
 func compile(s *state, uplink intent.Uplink, departed []departure, l limits,
@@ -136,7 +136,7 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting,
 	}
 	for _, r := range append(settings[schema.SDNRouteSetting](e.Policies, schema.SDNRoutePolicy), routes...) {
 		dst, err := parsePrefix(r.DestinationPrefix)
-		// Without a next hop the route says "through the host", which is where the
+		// Without a next hop the route means "through the host", which is where the
 		// data plane sends everything anyway.
 		if hop, _ := netip.ParseAddr(r.NextHop); err == nil && hop.IsValid() {
 			out.Routes = append(out.Routes, intent.Route{Destination: dst, NextHop: hop})
@@ -152,8 +152,8 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting,
 	return out
 }
 
-// maxRate returns the lowest bound of the endpoint's QOS policies. 0 bounds nothing, as Hyper-V's MaximumBandwidth
-// (https://learn.microsoft.com/powershell/module/hyper-v/set-vmnetworkadapter, read 2026-11).
+// maxRate returns the lowest bound of the endpoint's QOS policies. 0 means no bound, as in Hyper-V's
+// MaximumBandwidth (https://learn.microsoft.com/powershell/module/hyper-v/set-vmnetworkadapter, read 2026-11).
 func maxRate(e *endpoint) (rate uint64) {
 	for _, v := range settings[schema.QOSSetting](e.Policies, schema.QOSPolicy) {
 		if r := v.MaximumOutgoingBandwidthInBytes; r > 0 && (rate == 0 || r < rate) {
@@ -187,7 +187,7 @@ func compileNAT(e *endpoint, out *intent.Endpoint) {
 	}
 }
 
-// parsePrefixes leaves out what does not parse; policies were checked before.
+// parsePrefixes skips invalid prefixes; policies were checked before.
 func parsePrefixes(list []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -227,7 +227,7 @@ func compileACLs(s *state, e *endpoint, out *intent.Endpoint) {
 	})
 }
 
-// checkACL refuses what compileACL could not express.
+// checkACL returns an error for a rule that compileACL cannot express.
 func checkACL(v schema.ACLSetting) error {
 	if !strings.EqualFold(v.Direction, string(intent.In)) && !strings.EqualFold(v.Direction, string(intent.Out)) {
 		return fmt.Errorf("direction %q", v.Direction)
@@ -247,8 +247,8 @@ func checkACL(v schema.ACLSetting) error {
 	return nil
 }
 
-// compileACL is false for a rule whose addresses are sets that are empty: it
-// matches nothing.
+// compileACL returns false for a rule whose addresses are only empty sets: it
+// matches no packet.
 func compileACL(v schema.ACLSetting, sets map[string]string) (intent.ACL, bool) {
 	out := intent.ACL{Direction: intent.Out, Action: intent.Pass, Priority: v.Priority}
 	if strings.EqualFold(v.Direction, string(intent.In)) {
@@ -291,7 +291,7 @@ func resolveAddresses(list string, sets map[string]string) []netip.Prefix {
 }
 
 // parseProtocols reads a list of numbers. 256 is HNS's "any" in ACLs of other
-// products and is read as none.
+// products and yields an empty list.
 func parseProtocols(list string) ([]uint8, error) {
 	var out []uint8
 	for word := range strings.SplitSeq(list, ",") {
@@ -328,7 +328,7 @@ func parsePorts(list string) ([]intent.PortRange, error) {
 	return out, nil
 }
 
-// routesByEndpoint lists what SDN routes say for each endpoint.
+// routesByEndpoint lists the SDN routes of each endpoint.
 func routesByEndpoint(s *state) map[string][]schema.SDNRouteSetting {
 	out := map[string][]schema.SDNRouteSetting{}
 	s.routes.all(func(r *sdnRoute) bool {

@@ -20,9 +20,9 @@ func decode(text string, v any) error {
 	return nil
 }
 
-// isV1 reports whether a document has the v1 schema: it has a key that only v1
-// knows and does not claim to be version 2. Clients pass v1 documents to Hcn
-// functions (hnslib hcn/hcnv1schema_test.go).
+// isV1 reports whether a document has the v1 schema: it has a key of v1 only and
+// does not claim to be version 2. Clients pass v1 documents to Hcn functions
+// (hnslib hcn/hcnv1schema_test.go).
 func isV1(text string, keys ...string) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &doc) != nil {

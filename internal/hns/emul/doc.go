@@ -25,6 +25,6 @@
 // Fidelity: which parts of HNS are emulated, stored only, or refused is in
 // docs/fidelity/hns.md. The HRESULTs and texts follow
 // https://learn.microsoft.com/virtualization/api/hcn/reference/hcnhresult and
-// what the Go clients test for (github.com/Microsoft/hnslib v0.1.2,
+// the checks of the Go clients (github.com/Microsoft/hnslib v0.1.2,
 // hcn/hcnerrors.go).
 package emul

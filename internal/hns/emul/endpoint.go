@@ -12,8 +12,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// createEndpoint checks the document, fills in what HNS fills in, and stores it.
-// It creates no device: attaching the endpoint does.
+// createEndpoint checks the document, fills in HNS's fields, and stores it. It
+// creates no device: attaching the endpoint does.
 func (s *Service) createEndpoint(tx *txn, networkID, id schema.GUID, settings string) (schema.GUID, error) {
 	doc, err := decodeEndpoint(settings)
 	if err != nil {
@@ -63,9 +63,9 @@ func (s *Service) createEndpoint(tx *txn, networkID, id schema.GUID, settings st
 	return id, nil
 }
 
-// completeAddresses checks the addresses that the client gave, gives one where
-// it gave none, and adds the default route: no endpoint is ever without address,
-// no local one without a route (rule G10).
+// completeAddresses checks the addresses that the client gave, chooses missing
+// ones, and adds the default route: no endpoint is ever without address, no local
+// one without a route (rule G10).
 func completeAddresses(tx *txn, n *network, e *endpoint) error {
 	configs := slices.DeleteFunc(slices.Clone(e.IPConfigurations), func(c schema.IPConfig) bool {
 		return c.IPAddress == ""
@@ -106,7 +106,7 @@ func completeAddresses(tx *txn, n *network, e *endpoint) error {
 	return completeRoutes(e, gateways)
 }
 
-// completeRemote takes any address: those of other nodes and of the world lie
+// completeRemote takes any address: addresses of other nodes and of the world lie
 // outside the network's subnets.
 func completeRemote(n *network, e *endpoint, configs []schema.IPConfig) error {
 	if len(configs) == 0 {

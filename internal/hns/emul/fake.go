@@ -15,10 +15,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// FakePlane is a DataPlane without a network, for tests: it records what it
-// was asked to do, and refuses what a real one could not do.
+// FakePlane is a DataPlane without a network, for tests: it records requests, and
+// refuses requests that a real one could not satisfy.
 type FakePlane struct {
-	// Fail, if set, is asked before each call; its error is returned.
+	// Fail, if set, runs before each call; its error is returned.
 	Fail func(call string) error
 
 	mu         sync.Mutex
@@ -136,8 +136,8 @@ func (p *FakePlane) Uplink(context.Context) (intent.Uplink, error) {
 	return intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}, nil
 }
 
-// Dump returns what exists, as text. It omits endpoints that are not attached:
-// they have no device, and the service need not apply them at once.
+// Dump returns the existing objects as text. It omits endpoints that are not
+// attached: they have no device, and the service need not apply them at once.
 func (p *FakePlane) Dump() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

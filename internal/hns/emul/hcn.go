@@ -78,8 +78,8 @@ func (s *Service) Enumerate(ctx context.Context, kind hns.Kind, query string) (i
 	return encode(found)
 }
 
-// Properties that a filter may name, in lower case. The endpoints of a network
-// are asked for by the v1 name, VirtualNetwork.
+// Properties that a filter may name, in lower case. Queries for the endpoints of a
+// network use the v1 name, VirtualNetwork.
 func (n *network) property(key string) []string {
 	switch key {
 	case "id":
@@ -136,7 +136,7 @@ func only(name, value string) func(string) []string {
 }
 
 // parseFilter turns a query into a predicate. All named properties must be
-// equal; GUIDs are compared as GUIDs; the empty string matches nothing, and so
+// equal; GUIDs are compared as GUIDs; the empty string never matches, and neither
 // does a property that the kind does not have (rules G5 and G6).
 func parseFilter(query string) (func(property func(string) []string) bool, error) {
 	var q schema.Query
@@ -211,8 +211,8 @@ func (s *Service) Open(ctx context.Context, kind hns.Kind, id schema.GUID) (err 
 	return nil
 }
 
-// Query implements hns.API. The query is not even read: hnslib passes an empty
-// one, and that of Enumerate with its filter.
+// Query implements hns.API. The query is not even read: hnslib passes an empty one,
+// or Enumerate's with its filter.
 func (s *Service) Query(ctx context.Context, kind hns.Kind, id schema.GUID, _ string) (properties string, err error) {
 	defer func(began time.Time) { s.log(ctx, "query", objectPath(kind, id), began, err) }(time.Now())
 	st, key := s.current.Load(), id.String()

@@ -22,9 +22,9 @@ import (
 
 // The store on disk is a snapshot, replaced as a whole, and a journal of the
 // changes since. A journal line is "<crc32c of the JSON> <JSON>\n" and is written
-// before a call is answered, so that it outlives this process however it ends.
-// Records are numbered; those that the snapshot already holds are skipped, so a
-// crash between writing a snapshot and emptying the journal does no harm.
+// before a call is answered, so that it survives any end of this process. Records
+// are numbered; records in the snapshot are skipped, so a crash between writing a
+// snapshot and emptying the journal does no harm.
 //
 // A power cut is another matter. Changes of networks are synced before the call
 // is answered. The rest is synced within flushDelay: namespaces do not survive a
@@ -40,7 +40,7 @@ const (
 	// changes, a replay of about 20 ms.
 	compactBytes = 1 << 20
 
-	// flushDelay bounds what a power cut takes.
+	// flushDelay bounds the loss at a power cut.
 	flushDelay = time.Second
 )
 

@@ -3,7 +3,8 @@
 
 package emul
 
-// limits name what the data plane of Windows cannot do although HNS takes the call.
+// limits lists the features that the data plane of Windows lacks although HNS takes
+// the call.
 type limits struct {
 	// noLocalBackends: programs of a node do not reach the node's own pods by a Service
 	// or a node port: "Local NodePort access from the node itself fails (works for other
@@ -16,19 +17,15 @@ type limits struct {
 	// client takes HNS 12.0 to have it (hnslib v0.1.2, hcn/hcnglobals.go), and kube-proxy
 	// passes the setting on to an older one, with a warning.
 	noAffinity bool
-	// singleStack: endpoints and load balancers have IPv4 only, whatever their documents say. Two families need
-	// HNS 11.10 (hnslib v0.1.2, hcn/hcnglobals.go, IPv6DualStackVersion), which is newer than Windows Server 2019.
+	// singleStack: endpoints and load balancers have IPv4 only, whatever their documents say.
 	singleStack bool
 }
 
 // affinityMajor is the first major version of HNS with session affinity.
 const affinityMajor = 12
 
-// dualMajor and dualMinor are the first version of HNS with two address families on one endpoint.
-const dualMajor, dualMinor = 11, 10
-
 func (c Config) limits() limits {
-	l := limits{singleStack: !c.Version.AtLeast(dualMajor, dualMinor)}
+	l := limits{singleStack: !c.Version.TwoFamilies()}
 	if !c.NoLimits {
 		l.noLocalBackends, l.noAffinity = true, c.Version.Major < affinityMajor
 	}

@@ -78,7 +78,7 @@ func (s *Service) modifyLoadBalancer(tx *txn, id, settings string) error {
 	return nil
 }
 
-// sctp is a protocol that kube-proxy asks for, although Kubernetes supports it on Linux nodes only
+// sctp is a protocol that kube-proxy requests, although Kubernetes supports it on Linux nodes only
 // (https://kubernetes.io/docs/concepts/services-networking/service/, read 2026-11).
 const sctp = 132
 

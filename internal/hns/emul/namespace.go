@@ -40,7 +40,7 @@ func ensureHostNamespace(tx *txn) {
 }
 
 // createNamespace stores a namespace and makes its compartment. The document
-// may be as empty as containerd's, which says version 0.0 and nothing else.
+// may be as empty as containerd's, which has only the version, 0.0.
 func (s *Service) createNamespace(ctx context.Context, id schema.GUID, settings string) (schema.GUID, error) {
 	var doc schema.Namespace
 	if err := decode(settings, &doc); err != nil {
@@ -90,8 +90,8 @@ func (s *Service) createNamespace(ctx context.Context, id schema.GUID, settings 
 	return id, nil
 }
 
-// forgetNamespace undoes a failed createNamespace. What cannot be undone stays
-// in the store, where its owner can find and delete it.
+// forgetNamespace undoes a failed createNamespace. If that fails, the namespace
+// stays in the store, where its owner can find and delete it.
 // Preconditions: mu is held.
 func (s *Service) forgetNamespace(ctx context.Context, id string) {
 	if err := s.cfg.DataPlane.DeleteNamespace(ctx, id); err != nil {
@@ -105,12 +105,12 @@ func (s *Service) forgetNamespace(ctx context.Context, id string) {
 	}
 }
 
-// sweep removes the compartments of namespaces that the store does not know: of
-// an earlier boot, or made just before a power cut took the end of the journal.
-// What is not named by a GUID is not ours. What cannot be removed does no harm
-// until the next start.
-// Preconditions: mu is held; the data plane has been applied, so that no
-// endpoint is in them.
+// sweep removes the compartments of namespaces that are not in the store: of an
+// earlier boot, or made just before a power cut took the end of the journal.
+// Compartments not named by a GUID are foreign. Compartments that cannot be removed
+// do no harm until the next start.
+// Preconditions: mu is held; the data plane has been applied, so that no endpoint
+// is in them.
 func (s *Service) sweep(ctx context.Context) {
 	ids, err := s.cfg.DataPlane.Namespaces(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-// chooseCompartment keeps the number that the client asked for if it is free.
+// chooseCompartment keeps the number that the client requested if it is free.
 func chooseCompartment(tx *txn, ns *namespace) {
 	used := map[uint32]bool{0: true, defaultCompartment: true}
 	tx.namespaces.all(func(other *namespace) bool { used[other.NamespaceID] = true; return true })
@@ -147,7 +147,7 @@ func chooseCompartment(tx *txn, ns *namespace) {
 	}
 }
 
-// deleteNamespace detaches what is in the namespace and removes it.
+// deleteNamespace detaches the endpoints of the namespace and removes it.
 func (s *Service) deleteNamespace(ctx context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,8 +336,8 @@ func (ns *namespace) resources() []schema.NamespaceResource {
 
 // sharedContainers returns the containers of an endpoint as the v1 view shows them.
 // The kubelet finds a pod's counters by the sandbox's id in this list. If the
-// runtime has not told the containers of the namespace, the name that the CNI
-// plugins give an endpoint, <container id>_<network>, says it.
+// runtime has not reported the containers of the namespace, the id comes from the
+// name that the CNI plugins give an endpoint, <container id>_<network>.
 func sharedContainers(s *state, e *endpoint) []string {
 	out := slices.Clone(e.Containers)
 	ns := s.namespaces.get(e.HostComputeNamespace)

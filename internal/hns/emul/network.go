@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// createNetwork checks the document, fills in what HNS fills in, and stores it.
+// createNetwork checks the document, fills in HNS's fields, and stores it.
 func (s *Service) createNetwork(tx *txn, id schema.GUID, settings string) (schema.GUID, error) {
 	doc, err := decodeNetwork(settings)
 	if err != nil {
@@ -40,11 +40,11 @@ func (s *Service) createNetwork(tx *txn, id schema.GUID, settings string) (schem
 	return id, nil
 }
 
-// completeNetwork fills in what HNS decides itself.
+// completeNetwork fills in the fields that HNS chooses itself.
 func (s *Service) completeNetwork(tx *txn, n *network) error {
 	n.SchemaVersion = schema.V2()
 	if n.Type == "" {
-		n.Type = schema.NAT // what hnslib assumes for a network without a type
+		n.Type = schema.NAT // hnslib's default for a network without a type
 	}
 	i := slices.IndexFunc(schema.NetworkTypes(), func(t schema.NetworkType) bool {
 		return strings.EqualFold(string(t), string(n.Type))
@@ -91,7 +91,7 @@ func defaultPrefix(a netip.Addr) string {
 	return "::/0"
 }
 
-// addNetworkPolicies adds the policies by which HNS tells the adapter, and for
+// addNetworkPolicies adds the policies in which HNS reports the adapter, and for
 // overlays the tunnel's addresses: flannel and kube-proxy read them.
 func (s *Service) addNetworkPolicies(n *network) error {
 	has := func(name string) bool {
@@ -123,7 +123,7 @@ func (s *Service) addNetworkPolicies(n *network) error {
 	return nil
 }
 
-// checkNetwork refuses what the data plane or a client could not handle.
+// checkNetwork refuses a network that the data plane or a client could not handle.
 func checkNetwork(tx *txn, n *network) error {
 	if err := checkPolicies(n.Policies, schema.NetworkPolicies()); err != nil {
 		return err

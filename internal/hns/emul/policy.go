@@ -214,8 +214,8 @@ func normalJSON(raw json.RawMessage) []byte {
 	return b
 }
 
-// modified returns an object as a Modify call leaves it: a copy of old, nil if there
-// is none, with other policies, of the known types.
+// modified returns an object as a Modify call leaves it: a copy of old, which may be
+// nil, with other policies, of the known types.
 func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*T) *[]schema.Policy,
 	known []string) (*T, error) {
 	var req schema.ModifyRequest
@@ -244,8 +244,8 @@ func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*
 	return &after, err
 }
 
-// modifyPolicies returns the list after a request of the type. Add appends what is
-// not there yet, Remove takes away what is there, Update and Refresh replace all
+// modifyPolicies returns the list after a request of the type. Add appends missing
+// policies, Remove takes away existing ones, Update and Refresh replace all
 // policies of the types that the request names.
 func modifyPolicies(have []schema.Policy, request schema.RequestType, change []schema.Policy) ([]schema.Policy, error) {
 	out := slices.Clone(have)

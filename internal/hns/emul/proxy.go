@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// checkProxy refuses what compileProxies could not express.
+// checkProxy returns an error for a setting that compileProxies cannot express.
 func checkProxy(v schema.L4WFPProxySetting) error {
 	for _, port := range []string{v.InboundProxyPort, v.OutboundProxyPort} {
 		if _, err := proxyPort(port); err != nil {
@@ -34,7 +34,7 @@ func checkProxy(v schema.L4WFPProxySetting) error {
 	return checkPrefixes(lists...)
 }
 
-// proxyPort reads a port; the empty text stands for none.
+// proxyPort reads a port; the empty text means no port.
 func proxyPort(text string) (uint16, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return 0, nil
@@ -79,7 +79,7 @@ func compileProxies(e *endpoint, groups func(sid string) []uint32, out *intent.E
 				Match: match, Port: port, ExceptAddresses: parsePrefixes(side.except.IPAddressExceptions),
 			}
 			for _, p := range side.except.PortExceptions {
-				// Microsoft's own example excepts 90001, which is not a port: it excepts nothing.
+				// Microsoft's own example excepts 90001, which is not a port: it has no effect.
 				if ports, err := parsePorts(p); err == nil {
 					r.ExceptPorts = append(r.ExceptPorts, ports...)
 				}

@@ -40,8 +40,8 @@ func parseRemoteSubnet(v schema.RemoteSubnetRouteSetting) (intent.RemoteSubnet, 
 	return intent.RemoteSubnet{Prefix: p, VSID: v.IsolationID, ProviderAddress: a.Unmap(), DRMAC: mac}, err
 }
 
-// checkRemoteSubnets refuses routes that the data plane cannot have, or must not: flanneld writes here what other
-// nodes say about themselves in annotations. Which of them HNS refuses, and how, is not documented.
+// checkRemoteSubnets refuses routes that the data plane cannot have, or must not: flanneld copies them from the
+// annotations of other nodes. Which of them HNS refuses, and how, is not documented.
 func (s *Service) checkRemoteSubnets(tx *txn, n *network) error {
 	if n.Type != schema.Overlay {
 		return nil // without effect there
@@ -102,14 +102,14 @@ func (s *Service) checkRemoteSubnets(tx *txn, n *network) error {
 }
 
 // exclusive reports whether two remote subnets of one network exclude each other: they are the same range, or
-// say that one router is on two nodes.
+// place one router on two nodes.
 func exclusive(a, b intent.RemoteSubnet) bool {
 	return a.Prefix == b.Prefix ||
 		a.VSID == b.VSID && a.DRMAC == b.DRMAC && a.ProviderAddress != b.ProviderAddress
 }
 
 // lingering is how long the data plane keeps a RemoteSubnetRoute after its removal. Whenever flanneld starts, it
-// replaces those of all other nodes, each by a removal and an addition in two calls (flannel v0.28.10,
+// replaces the routes of all other nodes, each by a removal and an addition in two calls (flannel v0.28.10,
 // pkg/backend/vxlan/vxlan_network_windows.go, handleSubnetEvents). No packet may be lost between the two.
 const lingering = 2 * time.Second
 
@@ -140,7 +140,7 @@ func (s *Service) departures(st *state) []departure {
 	return list
 }
 
-// withDeparted adds the departed subnets that nothing has replaced to a network.
+// withDeparted adds the departed subnets without a replacement to a network.
 func withDeparted(n *intent.Network, departed []departure) {
 	for _, d := range departed {
 		if d.network == n.ID && !slices.ContainsFunc(n.RemoteSubnets, func(r intent.RemoteSubnet) bool {

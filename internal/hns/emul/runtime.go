@@ -27,7 +27,7 @@ func (s *Service) CreateNamespace(ctx context.Context) (id string, err error) {
 }
 
 // DeleteNamespace detaches the namespace's endpoints and removes it. It is not an
-// error if there is none.
+// error if it does not exist.
 func (s *Service) DeleteNamespace(ctx context.Context, id string) error {
 	guid, err := schema.ParseGUID(id)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Service) NamespacePath(id string) string {
 }
 
 // Namespaces lists the namespaces that CreateNamespace made, here or through
-// the API, oldest first. A runtime uses it after a crash to find those that no
-// sandbox of its own has.
+// the API, oldest first. A runtime uses it after a crash to find namespaces without
+// a sandbox.
 func (s *Service) Namespaces() []string {
 	out := []string{}
 	s.current.Load().namespaces.all(func(ns *namespace) bool {

@@ -20,15 +20,15 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// DataPlane carries out what the service promises. All methods may be called
-// again with the same arguments.
+// DataPlane implements the objects of the service. All methods may be called again
+// with the same arguments.
 type DataPlane interface {
 	// CreateNamespace makes the network compartment of an HCN namespace.
 	CreateNamespace(ctx context.Context, id string) error
 	// DeleteNamespace removes it; it is not an error if it does not exist.
 	DeleteNamespace(ctx context.Context, id string) error
-	// Namespaces lists all existing compartments, including those that others
-	// created, by the IDs of their namespaces in upper or lower case.
+	// Namespaces lists all existing compartments, including compartments that
+	// others created, by the IDs of their namespaces in upper or lower case.
 	Namespaces(ctx context.Context) ([]string, error)
 	// NamespacePath is the file by which the compartment can be entered.
 	NamespacePath(id string) string
@@ -45,7 +45,7 @@ type Config struct {
 	// Dir holds the store. It is made if needed. One service at a time uses it.
 	Dir string
 	// Version that the service reports and by which some features are refused.
-	// Zero means that of Windows Server 2019: VersionOf(17763).
+	// Zero means the version of Windows Server 2019: VersionOf(17763).
 	Version schema.Version
 	// BootID names the boot of the emulated host. When it differs from the one in
 	// the store, networks with the flag EnableNonPersistent and all compartments
@@ -53,14 +53,14 @@ type Config struct {
 	BootID string
 	// DataPlane is required.
 	DataPlane DataPlane
-	// OnNetwork, if set, is told the prefixes of all L2Bridge and L2Tunnel
-	// networks, except the nodes' own: what other nodes must route to this host. It is
-	// called when the service opens and after each change of the networks, one call at a time.
+	// OnNetwork, if set, receives the prefixes of all L2Bridge and L2Tunnel networks, except
+	// the nodes' own: other nodes must route them to this host. It is called when the service
+	// opens and after each change of the networks, one call at a time.
 	OnNetwork func(ctx context.Context, prefixes []netip.Prefix)
 	// GroupsOf returns the Unix groups of the accounts whose security identifiers begin
-	// with sid; the policy L4WFPPROXY leaves their programs alone. nil: there are none.
+	// with sid; the policy L4WFPPROXY leaves their programs alone. nil means no groups.
 	GroupsOf func(sid string) []uint32
-	// NoLimits leaves out what Windows cannot do for no good reason; see limits.
+	// NoLimits lifts restrictions of Windows that have no good reason; see limits.
 	NoLimits bool
 	// Log is required.
 	Log *slog.Logger
@@ -146,7 +146,7 @@ func (s *Service) start(ctx context.Context) error {
 	return nil
 }
 
-// reboot removes what does not survive a restart of Windows.
+// reboot removes the objects that do not survive a restart of Windows.
 func reboot(tx *txn, bootID string) {
 	tx.networks.all(func(n *network) bool {
 		if n.Flags&schema.EnableNonPersistent != 0 {
@@ -198,8 +198,8 @@ func (s *Service) flushLater() {
 	})
 }
 
-// mutate runs one mutation: change sees a copy of the state, and what it did
-// becomes the state if the data plane and the journal agree.
+// mutate runs one mutation: change gets a copy of the state, which becomes the
+// state if the data plane and the journal accept it.
 func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +230,7 @@ func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error 
 	return nil
 }
 
-// apply asks the data plane for st, and for the published state again if it
-// cannot do that.
+// apply applies st to the data plane, and on failure the published state again.
 // Preconditions: mu is held.
 func (s *Service) apply(ctx context.Context, st *state, departed []departure) error {
 	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, departed, s.cfg.limits(), s.cfg.GroupsOf))
@@ -284,7 +283,7 @@ func (s *Service) write(ctx context.Context, tx *txn) error {
 	return nil
 }
 
-// announce tells the listener of the prefixes that lead to this host.
+// announce reports the prefixes that lead to this host to OnNetwork.
 // Preconditions: mu is held.
 func (s *Service) announce(ctx context.Context) {
 	if s.cfg.OnNetwork == nil {
@@ -294,7 +293,7 @@ func (s *Service) announce(ctx context.Context) {
 	s.current.Load().networks.all(func(n *network) bool {
 		if n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel {
 			for _, sub := range subnets(n) {
-				if !sub.prefix.Overlaps(s.uplink.Address) { // every router knows the nodes' own network
+				if !sub.prefix.Overlaps(s.uplink.Address) { // every router has a route to the nodes' own network
 					prefixes = append(prefixes, sub.prefix)
 				}
 			}

@@ -39,9 +39,9 @@ type (
 	}
 	balancer struct {
 		schema.LoadBalancer
-		// compiled caches compile's result. It depends on nothing that can change:
-		// the addresses of an endpoint never do, and deleting an endpoint removes it
-		// from the load balancer, which creates a new balancer.
+		// compiled caches compile's result. It depends on constant data only: the
+		// addresses of an endpoint never change, and deleting an endpoint removes
+		// it from the load balancer, which creates a new balancer.
 		compiled []intent.LoadBalancer
 	}
 	sdnRoute struct{ schema.SDNRoute }
@@ -98,7 +98,7 @@ func (t *table[T]) remove(id string) {
 	}
 }
 
-// state is everything the service knows. Published states are immutable.
+// state is the whole state of the service. Published states are immutable.
 type state struct {
 	networks   table[network]
 	endpoints  table[endpoint]
@@ -122,9 +122,9 @@ type txn struct {
 	state
 	cloned  map[string]bool
 	changes []pending
-	// plane says that the data plane must learn of the change.
+	// plane is set if the data plane must get the change.
 	plane bool
-	// networksChanged says that the list of networks has changed.
+	// networksChanged is set if the list of networks has changed.
 	networksChanged bool
 }
 

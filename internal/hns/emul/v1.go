@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// Call implements hns.API: the REST calls of HNS v1. Failures are told in the
+// Call implements hns.API: the REST calls of HNS v1. Failures are returned in the
 // response, as newer builds of Windows do; older ones failed the HRESULT.
 func (s *Service) Call(ctx context.Context, method, path, request string) (response string, err error) {
 	began := time.Now()
@@ -109,7 +109,7 @@ func (s *Service) v1Networks(ctx context.Context, method, id, verb, request stri
 }
 
 // v1Only makes sure that a document which came through the v1 API is read as
-// one: a network of nothing but name and type would pass for either.
+// one: a network with only a name and a type would pass for either.
 func v1Only(request, key string) string {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal([]byte(request), &doc) != nil || doc == nil {
@@ -173,8 +173,8 @@ func (s *Service) v1Endpoints(ctx context.Context, method, id, verb, request str
 	return nil, unknownCall(method, "/endpoints/"+id+"/"+verb)
 }
 
-// v1UpdateEndpoint replaces the policies of an endpoint: what hnslib's
-// ApplyACLPolicy and ApplyProxyPolicy send.
+// v1UpdateEndpoint replaces the policies of an endpoint, as hnslib's ApplyACLPolicy
+// and ApplyProxyPolicy request.
 func (s *Service) v1UpdateEndpoint(ctx context.Context, id, request string) error {
 	var v schema.V1Endpoint
 	if err := decode(request, &v); err != nil {
@@ -254,8 +254,8 @@ func (s *Service) v1Attach(ctx context.Context, id, request string, attach bool)
 	})
 }
 
-// v1Stats answers zeros for an endpoint without an adapter: the kubelet asks
-// about every endpoint, remote ones too.
+// v1Stats returns zeros for an endpoint without an adapter: the kubelet queries
+// every endpoint, remote ones too.
 func (s *Service) v1Stats(ctx context.Context, id string) (any, error) {
 	e := s.current.Load().endpoints.get(id)
 	if e == nil {
@@ -380,7 +380,7 @@ func (s *Service) v1NamespaceResource(ctx context.Context, id, request string, a
 	})
 }
 
-// v1Accelnet keeps a list of MAC addresses that nothing uses.
+// v1Accelnet keeps a list of MAC addresses, which has no effect.
 func (s *Service) v1Accelnet(ctx context.Context, method, request string) (any, error) {
 	list := func() schema.V1MacList {
 		out := schema.V1MacList{}

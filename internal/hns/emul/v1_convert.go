@@ -19,7 +19,7 @@ import (
 // of the names: github.com/Microsoft/hnslib v0.1.2, internal/hns/hnspolicy.go
 // against hcn/hcnpolicy.go.
 
-// policyNames pairs a v1 policy type with that of v2, and their fields.
+// policyNames pairs a v1 policy type with the v2 type, and their fields.
 type policyNames struct {
 	v1, v2 string
 	fields [][2]string // v1 name, v2 name

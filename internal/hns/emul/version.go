@@ -17,7 +17,7 @@ import "github.com/mullion-k8s/mullion/internal/hns/schema"
 //   - 12.1, version 20H2: the lists.
 //   - 13.2, Server 2022: objects of a real node carry 13.3 in their Version; 13.2
 //     is the last that a feature is tied to.
-//   - 16.0, Server 2025: the first that hnslib v0.1.2 knows beyond 15.
+//   - 16.0, Server 2025: the first after 15 in hnslib v0.1.2.
 //
 // Older builds have no v2 API (7.2 is version 1803, hcnglobals.go), and
 // kube-proxy v1.36 would refuse to start on them. They get the oldest version

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package hnstest is the conformance suite of hns.API: what the unmodified
-// Windows clients rely on. It runs against the emulator through Go, against the
-// emulator through the wire, against the emulator through computenetwork.dll and
-// vmcompute.dll under Wine, and it can run against HNS on a real Windows.
+// Package hnstest is the conformance suite of hns.API: the behaviour on which
+// unmodified Windows clients rely. It runs against the emulator through Go, against
+// the emulator through the wire, against the emulator through computenetwork.dll
+// and vmcompute.dll under Wine, and it can run against HNS on a real Windows.
 //
 // The suite touches only objects that it made, names them after itself and
-// removes them again. Where the emulator differs from Windows on purpose, the
-// test says so with diverges, and is skipped on Windows.
+// removes them again. Where the emulator differs from Windows on purpose, the test
+// sets diverges, and is skipped on Windows.
 package hnstest
 
 import (
@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Service) {
 type testCase struct {
 	name string
 	run  func(c *client)
-	// diverges says why Windows answers otherwise (docs/fidelity/hns.md).
+	// diverges is the reason why Windows answers otherwise (docs/fidelity/hns.md).
 	diverges string
 }
 
@@ -243,7 +243,7 @@ func endpointDoc(network schema.GUID, address string, flags schema.EndpointFlags
 
 func (c *client) namespace() schema.GUID {
 	c.Helper()
-	// As containerd writes it: a zero version and nothing else.
+	// As containerd writes it: with only a zero version.
 	return c.create(hns.Namespace, schema.GUID{}, `{"SchemaVersion":{"Major":0,"Minor":0}}`)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// networkCases lists what networks must do.
+// networkCases lists the required behaviour of networks.
 // Length: a table of small cases.
 func networkCases() []testCase {
 	create := func(c *client, doc string) error {

@@ -122,8 +122,8 @@ func ruleCreated(c *client, n schema.GUID) {
 	c.fails(c.api.Open(c.ctx(), hns.Endpoint, e), hresult.EndpointNotFound, "open what was queried and deleted")
 }
 
-// ruleListed: clients enumerate objects and query each. They see the same as without the enumeration, and what they
-// have changed since.
+// ruleListed: clients enumerate objects and query each. They see the same as without the enumeration, and their own
+// later changes.
 func ruleListed(c *client) {
 	n := c.bridge()
 	e1, e2 := c.endpoint(n, "198.18.1.10", 0), c.endpoint(n, "198.18.1.11", 0)

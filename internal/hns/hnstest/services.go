@@ -199,8 +199,8 @@ func v1Flannel(c *client) {
 	c.call("DELETE", "/networks/"+n.ID, nil, nil)
 }
 
-// v1Stats follows the kubelet: list all endpoints, ask for the counters of each,
-// find the sandbox by SharedContainers.
+// v1Stats follows the kubelet: list all endpoints, query the counters of each, find
+// the sandbox by SharedContainers.
 func v1Stats(c *client) {
 	n, ns := c.bridge(), c.namespace()
 	doc := endpointDoc(n, "", 0)

@@ -60,7 +60,7 @@ type result struct {
 	code         hresult.Code
 	text, record string
 	handle       uintptr
-	// nullText says that a string was asked for and none came.
+	// nullText is set if a requested string is missing.
 	nullText bool
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// Service calls the DLLs. The calls block and ignore their context: the DLLs
-// know no cancellation.
+// Service calls the DLLs. The calls block and ignore their context: the DLLs do not
+// support cancellation.
 type Service struct {
 	network, call *windows.LazyDLL
 }
@@ -35,8 +35,8 @@ func suffix(kind hns.Kind) string {
 	return [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute"}[kind]
 }
 
-// failure turns what a function returned into an error. Text in the error record
-// is a failure whatever the code says: that is how the Go clients see it.
+// failure converts a function's result into an error. Text in the error record is a
+// failure whatever the code says: that is how the Go clients see it.
 func failure(op string, code hresult.Code, record string) error {
 	if !code.Failed() && record == "" {
 		return nil
@@ -112,7 +112,7 @@ func (s *Service) open(kind hns.Kind, id schema.GUID) (uintptr, error) {
 	return r.handle, orFailure(err, name, r)
 }
 
-// close releases a handle. There is nothing to do about a failure.
+// close releases a handle. There is no remedy for a failure.
 func (s *Service) close(kind hns.Kind, handle uintptr) {
 	_, _ = s.invoke(s.network, "HcnClose"+suffix(kind), handleArg(handle))
 }

@@ -9,8 +9,8 @@
 // combinations.
 //
 // Reading is as lenient as HNS: keys match without regard to case, unknown keys
-// are ignored. Writing produces what the Go clients can read: flags and protocols
-// are numbers, although Microsoft's schema page documents some as strings.
+// are ignored. Writing produces output for the Go clients: flags and protocols are
+// numbers, although Microsoft's schema page documents some as strings.
 //
 // Sources: https://learn.microsoft.com/virtualization/api/hcn/hns_schema (read
 // 2026-11), and the Go clients, from which the tags are taken:

@@ -9,7 +9,7 @@ type LoadBalancer struct {
 	ID                   string            `json:"ID,omitempty"`
 	HostComputeEndpoints []string          `json:",omitempty"`
 	SourceVIP            string            `json:",omitempty"`
-	FrontendVIPs         []string          `json:",omitempty"` // none: the node's own addresses
+	FrontendVIPs         []string          `json:",omitempty"` // empty: the node's own addresses
 	PortMappings         []LBPortMapping   `json:",omitempty"`
 	SchemaVersion        Version           //
 	Flags                LoadBalancerFlags `json:",omitempty"`

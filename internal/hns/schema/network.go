@@ -84,7 +84,7 @@ type DNS struct {
 	Options    []string `json:",omitempty"`
 }
 
-// IsZero reports whether nothing is set.
+// IsZero reports whether no field is set.
 func (d DNS) IsZero() bool {
 	return d.Domain == "" && len(d.Search) == 0 && len(d.ServerList) == 0 && len(d.Options) == 0
 }

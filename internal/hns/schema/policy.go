@@ -104,7 +104,7 @@ type ACLSetting struct {
 	Priority        uint16 `json:",omitempty"`
 }
 
-// TierACLSetting is the setting of TierAcl: the rules of one tier. The keys are those of hnslib v0.1.2,
+// TierACLSetting is the setting of TierAcl: the rules of one tier. The keys are from hnslib v0.1.2,
 // hcn/hcnpolicy.go, TierAclPolicySetting.
 type TierACLSetting struct {
 	Name         string        `json:",omitempty"`
@@ -146,12 +146,12 @@ type L4WFPProxySetting struct {
 	InboundProxyPort   string          `json:",omitempty"`
 	OutboundProxyPort  string          `json:",omitempty"`
 	FilterTuple        FiveTuple       `json:",omitzero"`
-	UserSID            string          `json:",omitempty"` // the beginning of those that are left alone
+	UserSID            string          `json:",omitempty"` // the prefix of exempt SIDs
 	InboundExceptions  ProxyExceptions `json:",omitzero"`
 	OutboundExceptions ProxyExceptions `json:",omitzero"`
 }
 
-// FiveTuple says which connections L4WFPPROXY is about. Lists are separated by commas.
+// FiveTuple selects the connections of L4WFPPROXY. Lists are separated by commas.
 type FiveTuple struct {
 	Protocols       string `json:",omitempty"`
 	LocalAddresses  string `json:",omitempty"`

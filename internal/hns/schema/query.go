@@ -17,13 +17,17 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
+// TwoFamilies reports whether endpoints can have IPv4 and IPv6 addresses (hnslib v0.1.2, hcn/hcnglobals.go,
+// IPv6DualStackVersion; kube-proxy makes the same check). Windows Server 2019 lacks it.
+func (v Version) TwoFamilies() bool { return v.AtLeast(11, 10) }
+
 // V2 returns the version of the HCN documents.
 func V2() Version { return Version{Major: 2} }
 
 // Query selects objects. Source: hnslib hcn/hcn.go, HostComputeQuery.
 type Query struct {
 	SchemaVersion Version
-	// Flags: 1 asks for all properties. No known client sets it.
+	// Flags: 1 requests all properties. No known client sets it.
 	Flags uint32 `json:",omitempty"`
 	// Filter is a string that holds a JSON object of property names and values.
 	Filter string `json:",omitempty"`

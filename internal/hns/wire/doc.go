@@ -15,7 +15,7 @@
 //	          u8 version (1)   u8 zero   u8 zero   u8 zero
 //	          u32 HRESULT
 //	          16 byte object id
-//	          2 strings: properties and error record; length 0xFFFFFFFF means none
+//	          2 strings: properties and error record; length 0xFFFFFFFF means no string
 //
 // The strings of a request are: settings or query, unused, unused; for HNSCall
 // method, path, request. The kind is hns.Kind, 0 for HNSCall. The DLLs enumerate by

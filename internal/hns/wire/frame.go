@@ -65,8 +65,8 @@ type response struct {
 	record     *string
 }
 
-// readFrame reads a length and that many bytes. The buffer grows with what
-// arrives, so that a length without its bytes costs nothing.
+// readFrame reads a length and that many bytes. The buffer grows with the received
+// data, so that a length without its bytes is cheap.
 func readFrame(r io.Reader, limit uint32) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -15,15 +15,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/accept"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/accept"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
 // DefaultAddress is where the DLLs look for the service: a port of the loopback
-// address of the emulated host, which nothing else uses.
+// address of the emulated host, which no other program uses.
 const DefaultAddress = "127.0.0.1:10270"
 
 // Limits of a server.
@@ -59,7 +59,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
-	defer func() { _ = conn.Close() }() // what was not delivered is reported by Write
+	defer func() { _ = conn.Close() }() // Write reports undelivered data
 	// A deadline in the past ends the wait for the next request, not a call.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -154,7 +154,8 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	return r
 }
 
-// create returns the id of the new object and a list of this object alone: clients query what they have created.
+// create returns the id of the new object and a list of this object alone: clients query the objects that they
+// have created.
 func (s *Server) create(ctx context.Context, q request) (id schema.GUID, list string, err error) {
 	if id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0]); err != nil {
 		return id, "", err
@@ -163,8 +164,8 @@ func (s *Server) create(ctx context.Context, q request) (id schema.GUID, list st
 	return id, list, err
 }
 
-// failure returns an answer with HNS's error record. Success has none at all: clients
-// take any text for an error (rule G1).
+// failure returns an answer with HNS's error record. A successful answer has no
+// record at all: clients take any text for an error (rule G1).
 func failure(err error) response {
 	code := hresult.Of(err)
 	// The text ends in a space, as HNS's does.
@@ -179,7 +180,7 @@ func failure(err error) response {
 // maxListBytes bounds a list with its documents: in UTF-16 they are twice as many.
 const maxListBytes = maxResponseBytes / 4
 
-// list returns what Enumerate does, with the documents.
+// list returns the result of Enumerate, with the documents.
 func (s *Server) list(ctx context.Context, kind hns.Kind, query string) (string, error) {
 	text, err := s.API.Enumerate(ctx, kind, query)
 	if err != nil {
@@ -188,9 +189,9 @@ func (s *Server) list(ctx context.Context, kind hns.Kind, query string) (string,
 	return s.withDocuments(ctx, kind, text, query)
 }
 
-// withDocuments returns a JSON array of IDs, and after a NUL each, what Query says of the objects, in their order. The
-// documents of the last objects are missing if they are too large, or if an object has gone meanwhile: then the client
-// asks for them.
+// withDocuments returns a JSON array of IDs, followed by the objects' documents from Query in the same order, each
+// after a NUL. The documents of the last objects are missing if they are too large, or if an object has gone
+// meanwhile: then the client queries them.
 func (s *Server) withDocuments(ctx context.Context, kind hns.Kind, text, query string) (string, error) {
 	var ids []string
 	if err := json.Unmarshal([]byte(text), &ids); err != nil {

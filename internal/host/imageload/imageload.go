@@ -16,18 +16,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"syscall"
 	"time"
 )
 
-// requestPath is that of both requests: POST with an archive as its body, and GET.
+// requestPath is the path of both requests: POST with an archive as its body, and
+// GET.
 const requestPath = "/v1/images"
 
-// maxAnswer bounds what Send reads back, in bytes: names of images.
+// maxAnswer bounds the response to Send, in bytes: names of images.
 const maxAnswer = 1 << 20
 
 // Image is an image that a host has taken in.
 type Image struct {
-	Names     []string `json:"names"` // as container runtimes spell them; its digest if it has none
+	Names     []string `json:"names"` // as container runtimes spell them; its digest without a name
 	OS        string   `json:"os"`
 	Arch      string   `json:"arch,omitempty"`
 	OSVersion string   `json:"osVersion,omitempty"` // "10.0.17763.6893"
@@ -60,13 +63,23 @@ type answer struct {
 	Error  string  `json:"error,omitempty"`
 }
 
+// explain adds the remedy to the error of a full disk. A program that the loader runs, such as ctr, returns only a
+// text.
+func explain(text string) string {
+	if !strings.Contains(text, syscall.ENOSPC.Error()) {
+		return text
+	}
+	return text + ": the disk of the host is full; its images are as they were: delete pods or claims of this node, " +
+		"or make its disk larger: `mullion stop`, then `mullion up --disk SIZE`"
+}
+
 // Serve answers requests on l until the context is cancelled.
 func Serve(ctx context.Context, l net.Listener, load Loader, list Lister) error {
 	mux := http.NewServeMux()
 	reply := func(w http.ResponseWriter, images []Image, err error) {
 		code, a := http.StatusOK, answer{Images: images}
 		if err != nil {
-			code, a = http.StatusUnprocessableEntity, answer{Error: err.Error()}
+			code, a = http.StatusUnprocessableEntity, answer{Error: explain(err.Error())}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)

@@ -6,11 +6,13 @@ package imageload_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/host/imageload"
@@ -27,8 +29,11 @@ func TestSend(t *testing.T) {
 	go func() {
 		served <- imageload.Serve(ctx, l, func(_ context.Context, r io.Reader) ([]imageload.Image, error) {
 			b, err := io.ReadAll(r)
-			if string(b) == "bad" {
+			switch string(b) {
+			case "bad":
 				return nil, errors.New("read archive: not a tar file")
+			case "large":
+				return nil, fmt.Errorf("load archive: %w", syscall.ENOSPC)
 			}
 			return []imageload.Image{{Names: []string{string(b) + ":latest"}, OS: "windows",
 				OSVersion: "10.0.17763.1"}}, err
@@ -44,6 +49,11 @@ func TestSend(t *testing.T) {
 	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil ||
 		!strings.Contains(err.Error(), "not a tar file") {
 		t.Errorf("bad: %v", err)
+	}
+	if _, err := imageload.Send(ctx, socket, strings.NewReader("large")); err == nil ||
+		!strings.Contains(err.Error(), "no space left on device") ||
+		!strings.Contains(err.Error(), "mullion up --disk") {
+		t.Errorf("too large for the host's disk: %v", err)
 	}
 	there := []imageload.Image{{Names: []string{"there:latest"}, OS: "windows", Size: 42, StandIn: true}}
 	if got, err := imageload.List(ctx, socket); err != nil || !reflect.DeepEqual(got, there) {

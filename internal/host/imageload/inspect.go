@@ -34,7 +34,7 @@ const (
 
 // InspectFile lists the images in an archive: an OCI image layout or the output of
 // `docker save`, plain or gzip. An image for several platforms is listed once for
-// each. Nothing is unpacked: container runtimes check the rest.
+// each. It does not unpack layers: container runtimes check the rest.
 func InspectFile(name string) ([]Image, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -108,7 +108,7 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// config is the part of an image's configuration that says where it runs.
+// config is the part of an image's configuration with its platform.
 type config struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -184,7 +184,8 @@ func (w *walk) platforms(digest string, names []string, depth int) ([]Image, err
 	}
 	if len(m.Manifests) == 0 {
 		var c config
-		// What has no system is not an image: attestations are kept beside images.
+		// An entry without an operating system is not an image: attestations are
+		// kept beside images.
 		if found, err := w.docs.blob(m.Config.Digest, &c); err != nil || !found || c.OS == "" || c.OS == "unknown" {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 )
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
 // header is the first line of a file.
@@ -96,7 +96,7 @@ func (b *Baseline) line(number int, text []byte) error {
 	if number == 1 {
 		_, err := durable.ParseDocument(text, func(h *header) error {
 			if h.Version != version {
-				return fmt.Errorf("it has version %d, and this mullion knows %d", h.Version, version)
+				return fmt.Errorf("it has version %d, but this mullion supports %d", h.Version, version)
 			}
 			return nil
 		})
@@ -104,7 +104,7 @@ func (b *Baseline) line(number int, text []byte) error {
 	}
 	e, err := durable.ParseDocument(text, func(e *entry) error {
 		if e.Rule == "" || e.Count < 0 {
-			return errors.New("want a rule, and a count above 0 or none")
+			return errors.New("want a rule, and no count or one above 0")
 		}
 		return nil
 	})
@@ -117,7 +117,7 @@ func (b *Baseline) line(number int, text []byte) error {
 func (b *Baseline) identity(r lint.Result) lint.Identity { return r.Identity(b.paths.Of(r.File)) }
 
 // mayHold reports whether a finding can be accepted: not that a file is missing,
-// because nothing is known of what is in it.
+// because its content is unknown.
 func mayHold(r lint.Result) bool { return r.Code != "WIN910" }
 
 // Known reports whether a finding is accepted. A finding that is accepted once

@@ -118,7 +118,7 @@ func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "not a baseline: it is empty",
 		"{\"a\": 1}":               "line 1: not a baseline: json: unknown field \"a\"",
-		"{\"mullionBaseline\": 2}": "line 1: not a baseline: it has version 2, and this mullion knows 1",
+		"{\"mullionBaseline\": 2}": "line 1: not a baseline: it has version 2, but this mullion supports 1",
 		head + "{\"rule\": \"WIN021\", \"x\": 2}": "line 2: not a baseline: json: unknown field \"x\"",
 		head + "{}":      "line 2: not a baseline: want a rule",
 		head + "\n":      "line 2: not a baseline: empty file",

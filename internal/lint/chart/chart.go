@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package chart renders Helm charts with the helm that the user has installed.
+// Package chart renders Helm charts with the helm that the user has installed, for
+// `mullion lint --chart`.
 package chart
 
 import (
@@ -19,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options are those of `helm template`.
+// Options are the options of `helm template`.
 type Options struct {
 	Values     []string // files; the last one counts
 	Set        []string // key=value
@@ -35,7 +36,7 @@ type Rendered struct {
 // ErrNoHelm means that there is no helm to render with.
 var ErrNoHelm = errors.New("helm is not installed")
 
-// Render renders the chart in a folder. It asks no cluster.
+// Render renders the chart in a folder. It does not contact a cluster.
 func Render(ctx context.Context, dir string, o Options) ([]Rendered, error) {
 	helm, err := exec.LookPath("helm")
 	if err != nil {
@@ -59,7 +60,7 @@ func Render(ctx context.Context, dir string, o Options) ([]Rendered, error) {
 	return split(dir, out.String()), nil
 }
 
-// Hint says what to do about a chart that helm cannot render.
+// Hint suggests a remedy for a chart that helm cannot render.
 func Hint(dir string, err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "dependencies"):
@@ -73,7 +74,7 @@ func Hint(dir string, err error) string {
 // args returns helm's arguments.
 func (o Options) args(dir string) []string {
 	out := []string{"template", release(dir), dir}
-	// The APIs of an API server that helm's own list lacks: charts ask for them.
+	// The APIs of an API server that helm's own list lacks: charts check for them.
 	for _, api := range []string{"apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService"} {
 		out = append(out, "--api-versions", api)
 	}
@@ -92,8 +93,9 @@ func (o Options) args(dir string) []string {
 // maxRelease is the length up to which helm takes names of releases.
 const maxRelease = 53
 
-// release returns the name of the chart as that of the release, as many users have it:
-// objects whose names begin with that of the release get no longer names than they need.
+// release returns the name of the chart as the release name, as many users have it:
+// objects whose names begin with the release name don't get longer names than they
+// need.
 func release(dir string) string {
 	var chart struct{ Name string }
 	text, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
@@ -109,7 +111,7 @@ func release(dir string) string {
 const sourceComment = "# Source: "
 
 // split divides helm's output by templates. A template may have several
-// documents, each with a comment of its own.
+// documents, each with its own comment.
 func split(dir, text string) []Rendered {
 	var out []Rendered
 	for doc := range strings.SplitSeq("\n"+text, "\n---\n") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package checkout knows git checkouts: where they begin, and which of their
-// files git ignores.
+// Package checkout finds the root of git checkouts and the files in them that
+// git ignores. lint leaves these files out and prints names relative to the root.
 package checkout
 
 import (
@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Root returns the folder of the git checkout around an absolute path; "" if
-// there is none.
+// Root returns the folder of the git checkout around an absolute path, or ""
+// outside of a checkout.
 func Root(path string) string {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {

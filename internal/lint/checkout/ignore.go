@@ -13,9 +13,9 @@ import (
 // maxIgnoreBytes bounds a .gitignore file; the rest of a longer one is not read.
 const maxIgnoreBytes = 1 << 20
 
-// Matcher tells which files patterns exclude.
+// Matcher matches files against exclusion patterns.
 type Matcher struct {
-	root     string               // what is outside of it is never excluded
+	root     string               // files outside of it are never excluded
 	patterns map[string][]pattern // by the folder that they are relative to
 	read     bool                 // patterns are in the .gitignore files below root
 	folders  map[string]bool      // whether folders are excluded, once known
@@ -38,8 +38,8 @@ func New(folder string, patterns []string) (*Matcher, error) {
 }
 
 // Ignored returns a matcher of the files that git would ignore in a checkout if
-// none were tracked: by the .gitignore files in it and by .git/info/exclude, not
-// by the user's own settings.
+// no file were tracked: by the .gitignore files in it and by .git/info/exclude,
+// not by the user's own settings.
 func Ignored(root string) *Matcher {
 	m := &Matcher{root: root, patterns: map[string][]pattern{}, read: true, folders: map[string]bool{}}
 	m.patterns[root] = append(readPatterns(filepath.Join(root, ".git", "info", "exclude")),
@@ -47,7 +47,7 @@ func Ignored(root string) *Matcher {
 	return m
 }
 
-// readPatterns returns the patterns of a file; none if it cannot be read.
+// readPatterns returns the patterns of a file, or nil if it cannot be read.
 func readPatterns(file string) []pattern {
 	r, err := os.Open(file)
 	if err != nil {
@@ -79,8 +79,8 @@ func (m *Matcher) Excludes(path string, folder bool) bool {
 	return out
 }
 
-// matches reports whether patterns exclude the path itself: those of the closest
-// folder count first.
+// matches reports whether patterns exclude the path itself: the patterns of the
+// closest folder count first.
 func (m *Matcher) matches(path string, folder bool) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		patterns, known := m.patterns[dir]

@@ -15,7 +15,7 @@ import (
 // https://git-scm.com/docs/gitignore#_pattern_format
 type pattern struct {
 	glob    string // of the whole path below the folder of the file
-	again   bool   // "!": what an earlier pattern excludes is included again
+	again   bool   // "!": includes files again that an earlier pattern excludes
 	folders bool   // "/" at the end: matches folders only
 }
 
@@ -46,7 +46,7 @@ func parsePattern(line string) (p pattern, ok bool, err error) {
 		glob = "**/" + glob // in any folder
 	}
 	if strings.HasSuffix(glob, "/**") {
-		glob += "/*" // what is in the folder, not the folder
+		glob += "/*" // the folder's content, not the folder
 	}
 	p.glob = dialect.rewrite.Replace(glob)
 	if len(glob) > maxPattern || !doublestar.ValidatePattern(p.glob) {
@@ -55,7 +55,7 @@ func parsePattern(line string) (p pattern, ok bool, err error) {
 	return p, true, nil
 }
 
-// parsePatterns reads lines, and leaves out those that are no patterns, as git
+// parsePatterns reads lines, and skips lines that are not patterns, as git
 // does.
 func parsePatterns(text string) []pattern {
 	var out []pattern
@@ -67,8 +67,8 @@ func parsePatterns(text string) []pattern {
 	return out
 }
 
-// match returns what the last matching pattern says of a path with slashes,
-// relative to the folder of the patterns.
+// match returns the decision of the last matching pattern about a path with
+// slashes, relative to the folder of the patterns.
 func match(patterns []pattern, path string, folder bool) (excluded, decided bool) {
 	for _, p := range slices.Backward(patterns) {
 		if p.folders && !folder {

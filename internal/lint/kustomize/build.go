@@ -29,7 +29,7 @@ type Built struct {
 	Objects []Object
 	// The files of all resources and patches that took part.
 	Resources, Patches []string
-	Left               []string // what was left out: "FILE: … is remote, and is not fetched"
+	Left               []string // omissions: "FILE: … is remote, and is not fetched"
 
 	patched bool // some need kustomize's own schema
 }
@@ -42,8 +42,8 @@ type Object struct {
 	Partial bool
 }
 
-// Build builds the kustomization of a folder. If that fails, Built tells at
-// least what was left out, which may be the reason.
+// Build builds the kustomization of a folder. If that fails, Built at least
+// lists the omissions, which may be the reason.
 func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 	dir, err := realPath(dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 	return out, g.Wait()
 }
 
-// prepare does at the same time what kustomize would do one after another: it
+// prepare does in parallel two steps that kustomize would do in sequence: it
 // marks the resources, and reads the schema that patches need.
 func (s *Set) prepare(ctx context.Context, of Built) {
 	var g errgroup.Group
@@ -110,7 +110,7 @@ func (s *Set) prepare(ctx context.Context, of Built) {
 		g.Go(func() error {
 			text, err := s.readFile(path)
 			if err != nil || ctx.Err() != nil {
-				return nil // kustomize reads it again, and tells
+				return nil // kustomize reads it again and reports the error
 			}
 			text = mark(text, path)
 			s.mu.Lock()
@@ -119,7 +119,7 @@ func (s *Set) prepare(ctx context.Context, of Built) {
 			return nil
 		})
 	}
-	_ = g.Wait() // none fails
+	_ = g.Wait() // no function fails
 }
 
 // object returns a resource that kustomize has made.
@@ -165,8 +165,8 @@ func (s *Set) tree(content []byte, read func() (map[string]any, error)) (Object,
 }
 
 // generator returns the kustomization that generates an object, to whose name
-// kustomize has added a hash, and maybe more, and whether files of it are not here;
-// "" if there is none.
+// kustomize has added a hash, and maybe more, and whether files of it are missing.
+// file is "" if there is no generator.
 func (s *Set) generator(object map[string]any) (file string, partial bool) {
 	meta, _ := object["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
@@ -191,8 +191,8 @@ func run(k *krusty.Kustomizer, files filesys.FileSystem, dir string) (made resma
 	return k.Run(files, dir)
 }
 
-// collect gathers the patches of a kustomization and of those that it uses, and
-// what is left out of them.
+// collect gathers the patches and omissions of a kustomization and of the
+// kustomizations that it uses.
 func (s *Set) collect(f *folder, out *Built, seen map[string]bool) {
 	if f == nil || seen[f.dir] {
 		return
@@ -208,8 +208,8 @@ func (s *Set) collect(f *folder, out *Built, seen map[string]bool) {
 	}
 }
 
-// readOnly is the disk as kustomize sees it: its kustomizations are those that
-// the set keeps, resources are marked, and nothing can be written.
+// readOnly is the disk as kustomize sees it: its kustomizations come from the
+// set, resources are marked, and writes fail.
 type readOnly struct {
 	filesys.FileSystem
 	ctx context.Context

@@ -21,8 +21,8 @@ import (
 // each resource: that takes a quarter of the time of a build.
 const originKey = "lint.mullion.dev/origin"
 
-// mark returns the text of a resource with the annotation in each object; the same
-// text if it cannot be read, of which kustomize tells.
+// mark returns the text of a resource with the annotation in each object, or the
+// same text if it cannot be read, which kustomize reports.
 func mark(text []byte, path string) []byte {
 	if out, ok := markPlain(text, path); ok {
 		return out
@@ -166,7 +166,7 @@ func scalar(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// value returns the value of a key of a mapping; nil if there is none.
+// value returns the value of a key of a mapping, or nil if it lacks the key.
 func value(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping.Kind != yaml.MappingNode {
 		return nil
@@ -186,7 +186,7 @@ func takeOrigin(object map[string]any) string {
 	path, _ := notes[originKey].(string)
 	delete(notes, originKey)
 	if notes != nil && len(notes) == 0 {
-		delete(meta, "annotations") // there was nothing else
+		delete(meta, "annotations") // the map is empty now
 	}
 	return path
 }

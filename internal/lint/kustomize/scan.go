@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package kustomize builds kustomizations in memory, with kustomize's own
-// library. It reads files only: nothing is fetched, no plugin and no other
-// program runs, and in a checkout no file outside of it is read.
+// library. It only reads files: it doesn't fetch remote resources or run
+// plugins or other programs, and in a checkout no file outside of it is read.
 package kustomize
 
 import (
@@ -30,9 +30,9 @@ import (
 // maxFileBytes bounds the files of a kustomization.
 const maxFileBytes = 4 << 20
 
-// Set holds the kustomizations of a run, and those that they use.
+// Set holds the kustomizations of a run, and the kustomizations that they use.
 type Set struct {
-	root    string   // the checkout: nothing outside of it is read; "" if there is none
+	root    string   // the checkout: no file outside of it is read; "" outside of a checkout
 	within  []string // without a checkout, folders in which kustomizations may use each other's files
 	folders map[string]*folder
 	used    map[string]bool   // folders that another kustomization uses
@@ -53,14 +53,14 @@ type folder struct {
 	resources []string // files
 	patches   []string // files
 	generates []string // names of ConfigMaps and Secrets
-	partial   []string // those of them of which files are not here
-	patched   bool     // it has patches, and no schema of its own
-	left      []string // what is left out, and why
-	empty     bool     // nothing remains to build
+	partial   []string // the names among generates whose files are missing
+	patched   bool     // it has patches, and no custom schema
+	left      []string // the omissions, with reasons
+	empty     bool     // no resource remains to build
 	problem   error    // why the kustomization cannot be read
 }
 
-// File returns the path of the kustomization of a folder; "" if it has none.
+// File returns the path of the kustomization of a folder, or "" if it does not have one.
 func File(dir string) string {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		path := filepath.Join(dir, name)
@@ -120,7 +120,7 @@ func (s *Set) allows(path string) bool {
 	case s.root != "":
 		return inside(s.root, path)
 	case len(s.within) == 0:
-		return true // kustomize itself allows only what is below a kustomization
+		return true // kustomize itself allows only files below a kustomization
 	}
 	in := func(dir string) bool { return inside(dir, path) }
 	return slices.ContainsFunc(s.within, in) || slices.ContainsFunc(slices.Collect(maps.Keys(s.folders)), in)
@@ -190,13 +190,13 @@ func (s *Set) read(ctx context.Context, dir string) error {
 	}
 	var k types.Kustomization
 	if err := k.Unmarshal(f.text); err != nil {
-		return nil // kustomize will say what is wrong
+		return nil // kustomize will report the error
 	}
 	k.FixKustomization()
 	f.component = k.Kind == types.ComponentKind
 	s.resources(f, &k)
-	// This replaces deprecated fields, of which kustomize would warn. It fails if
-	// they contradict the new ones; kustomize will say so.
+	// This replaces deprecated fields, about which kustomize would warn. It fails
+	// if they contradict the new ones; kustomize will report that.
 	_ = k.FixKustomizationPreMarshalling(below{dir: f.dir})
 	s.others(f, &k)
 	rest := k
@@ -221,9 +221,9 @@ func (s *Set) read(ctx context.Context, dir string) error {
 	return nil
 }
 
-// below tells which files there are, relative to a folder.
+// below looks up files relative to a folder.
 type below struct {
-	filesys.FileSystem // nil: nothing else is called
+	filesys.FileSystem // nil: no other method is called
 	dir                string
 }
 
@@ -298,7 +298,7 @@ func remote(path string) bool {
 		deep && strings.Contains(strings.Trim(host, "."), ".")
 }
 
-// others notes patches and the like, and removes those that are not here.
+// others notes patches and the like, and removes missing files.
 func (s *Set) others(f *folder, k *types.Kustomization) {
 	name := func(path string) bool {
 		if path == "" || strings.Contains(path, "\n") {
@@ -334,8 +334,8 @@ func (s *Set) others(f *folder, k *types.Kustomization) {
 	}
 }
 
-// sources notes what is generated, and keeps the files of it that exist: secrets are
-// rarely in a repository.
+// sources notes the generated objects, and keeps the files of them that exist:
+// secrets are rarely in a repository.
 func (s *Set) sources(f *folder, g *types.GeneratorArgs, name func(string) bool) {
 	complete := true
 	keep := func(entry string) bool {
@@ -355,7 +355,7 @@ func (s *Set) sources(f *folder, g *types.GeneratorArgs, name func(string) bool)
 	}
 }
 
-// only returns the elements to keep; nil if there are none.
+// only returns the elements to keep, or nil if there are no such elements.
 func only[T any](list []T, keep func(T) bool) []T {
 	if list = slices.DeleteFunc(list, func(e T) bool { return !keep(e) }); len(list) == 0 {
 		return nil
@@ -363,9 +363,9 @@ func only[T any](list []T, keep func(T) bool) []T {
 	return list
 }
 
-// Tops returns the folders to build: those that the user named, and of those
-// that were met the ones that no other one uses, and that are no components:
-// what a user would apply.
+// Tops returns the folders to build, which a user would apply: the folders that
+// the user named, and the folders found that aren't components and that no
+// other kustomization uses.
 func (s *Set) Tops(named, met []string) []string {
 	var out []string
 	for i, dir := range append(slices.Clone(named), met...) {

@@ -11,8 +11,8 @@ import (
 )
 
 // plainTree returns the tree of a node as kustomize would write it in JSON. It reports
-// false for what needs YAML's own rules: aliases, merge keys, timestamps, numbers in
-// unusual notations, keys that are there twice.
+// false for content that needs YAML's own rules: aliases, merge keys, timestamps,
+// numbers in unusual notations, duplicate keys.
 func plainTree(n *yaml.Node) (any, bool) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -63,7 +63,7 @@ func plainScalar(n *yaml.Node) (any, bool) {
 	return nil, false
 }
 
-// appendNode appends what plainTree depends on.
+// appendNode appends the properties that plainTree depends on.
 func appendNode(out []byte, n *yaml.Node) []byte {
 	out = append(out, byte(n.Kind))
 	out = append(out, n.ShortTag()...)

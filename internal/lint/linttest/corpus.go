@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package linttest makes manifests for the tests and the benchmarks of lint.
+// Package linttest makes manifests for the tests and the benchmarks of lint and of
+// its command.
 package linttest
 
 import (

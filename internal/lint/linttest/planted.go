@@ -17,7 +17,7 @@ var planted []byte
 //go:embed sound.txtar
 var sound []byte
 
-// Mistake is an object with one mistake in it.
+// Mistake is an object with one error in it.
 type Mistake struct {
 	Name string // of the object
 	File string // of the manifest
@@ -27,7 +27,7 @@ type Mistake struct {
 	Says string // by the cluster, when it refuses the object or does not run its pod
 }
 
-// Planted lists mistakes.
+// Planted returns all mistakes.
 func Planted() ([]Mistake, error) {
 	var out []Mistake
 	for _, f := range txtar.Parse(planted).Files {
@@ -48,7 +48,7 @@ func Planted() ([]Mistake, error) {
 	return out, nil
 }
 
-// Sound returns the manifests of objects without a mistake, by their files.
+// Sound returns the manifests of objects without errors, by file.
 func Sound() map[string]string {
 	out := map[string]string{}
 	for _, f := range txtar.Parse(sound).Files {

@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// Known reads the names of what pods refer to, and nothing else of these objects:
+// Known reads the names of the objects that pods refer to, and not their content:
 // no content of a Secret leaves the API server. Kinds that it may not read are
 // named in notes, and are not in the answer.
 func Known(ctx context.Context, client metadata.Interface) (known policy.Known, notes []string, err error) {

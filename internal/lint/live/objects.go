@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package live reads the objects of a running cluster that lint has rules
-// about: page by page, as trees like those of manifests.
+// about: page by page, as the same trees as manifests.
 package live
 
 import (

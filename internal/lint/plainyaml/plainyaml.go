@@ -3,8 +3,8 @@
 
 // Package plainyaml reads YAML of the plain kind that most manifests are written in, in a
 // fraction of the time of a parser of all of YAML: ASCII, block mappings and sequences,
-// flow collections and scalars on one line each. It leaves everything else to the
-// parser, and what it reads, it reads as the parser does: a fuzz test compares them.
+// flow collections and scalars on one line each. It leaves everything else to the parser;
+// its results equal the parser's, as a fuzz test verifies.
 package plainyaml
 
 import (
@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth and maxKey are far above what manifests have, and below the parser's own
-// limits.
+// maxDepth and maxKey are far above the values in manifests, and below the parser's
+// own limits.
 const (
 	maxDepth = 100
 	maxKey   = 256 // bytes
@@ -38,13 +38,13 @@ func Parse(text []byte) (*yaml.Node, bool) {
 // line is a line with more on it than blanks and a comment.
 type line struct{ number, start, indent, end int } // start and end are offsets; no blanks before the end
 
-// parser holds a text, and a place in it. Its methods return nil for what is not
-// plain.
+// parser holds a text, and a place in it. Its methods return nil for text that
+// is not plain.
 type parser struct {
 	text    string
 	lines   []line
 	current int // line
-	at      int // offset of what comes next on it
+	at      int // offset of the next character on it
 
 	open  []*yaml.Node // the children of the collections that are being read
 	nodes []yaml.Node  // space for nodes
@@ -81,14 +81,14 @@ func (p *parser) split() bool {
 	return true
 }
 
-// enter goes to the first character of the current line.
+// enter moves to the first character of the current line.
 func (p *parser) enter() {
 	if p.current < len(p.lines) {
 		p.at = p.lines[p.current].start + p.lines[p.current].indent
 	}
 }
 
-// advance goes to the next line.
+// advance moves to the next line.
 func (p *parser) advance() {
 	p.current++
 	p.enter()
@@ -102,7 +102,7 @@ func (p *parser) indent() int {
 	return p.lines[p.current].indent
 }
 
-// rest returns what remains of the current line.
+// rest returns the rest of the current line.
 func (p *parser) rest() string { return p.text[p.at:p.lines[p.current].end] }
 
 func (p *parser) blanks() {
@@ -111,7 +111,7 @@ func (p *parser) blanks() {
 	}
 }
 
-// ended reports whether nothing but a comment remains of the current line.
+// ended reports whether the rest of the current line is empty or a comment.
 func (p *parser) ended() bool {
 	from := p.at
 	p.blanks()
@@ -134,7 +134,7 @@ func (p *parser) node(kind yaml.Kind, style yaml.Style, tag, value string) *yaml
 	return n
 }
 
-// close gives a collection its children: those that are open from a place on.
+// close gives a collection its children: the open nodes from a place on.
 func (p *parser) close(n *yaml.Node, from int) *yaml.Node {
 	count := len(p.open) - from
 	if len(p.lists) < count {
@@ -180,7 +180,7 @@ func (p *parser) mapping(depth int) *yaml.Node {
 	}
 }
 
-// key reads a key with its colon; nil if there is none.
+// key reads a key with its colon. It returns nil if there is no key.
 func (p *parser) key() *yaml.Node {
 	text, style := keyOf(p.rest())
 	if text == "" {
@@ -195,7 +195,7 @@ func (p *parser) key() *yaml.Node {
 	return n
 }
 
-// keyOf returns the key at the start of a text; "" if there is none.
+// keyOf returns the key at the start of a text, or "" if there is no key.
 func keyOf(text string) (key string, style yaml.Style) {
 	length := 0
 	if text != "" && (text[0] == '"' || text[0] == '\'') {
@@ -213,7 +213,7 @@ func keyOf(text string) (key string, style yaml.Style) {
 	return key, style
 }
 
-// value reads the value of a key of a mapping, and goes to the line behind it.
+// value reads the value of a key of a mapping, and moves to the next line.
 func (p *parser) value(column, depth int) *yaml.Node {
 	colon, at := p.current, p.at
 	if !p.ended() {
@@ -254,7 +254,7 @@ func (p *parser) sequence(depth int) *yaml.Node {
 	}
 }
 
-// item reads an item of a sequence, and goes to the line behind it.
+// item reads an item of a sequence, and moves to the next line.
 func (p *parser) item(depth int) *yaml.Node {
 	if key, _ := keyOf(p.rest()); key != "" || strings.HasPrefix(p.rest(), "- ") {
 		return p.block(depth + 1)
@@ -262,7 +262,7 @@ func (p *parser) item(depth int) *yaml.Node {
 	return p.scalarOrFlow(depth)
 }
 
-// scalarOrFlow reads what stands on the rest of the line, and goes to the next line.
+// scalarOrFlow reads the rest of the line and advances to the next line.
 func (p *parser) scalarOrFlow(depth int) *yaml.Node {
 	var n *yaml.Node
 	switch rest := p.rest(); rest[0] {
@@ -377,7 +377,7 @@ func (p *parser) quote() *yaml.Node {
 func (p *parser) plain(text string) *yaml.Node {
 	n := p.node(yaml.ScalarNode, 0, "", text)
 	if c := text[0]; letter(c) && !strings.ContainsRune("yYnNtTfFoO", rune(c)) || c == '/' || c == '_' {
-		n.Tag = "!!str" // what else there is begins with others
+		n.Tag = "!!str" // values of other types begin with other characters
 	} else {
 		n.Tag = n.ShortTag()
 	}
@@ -390,7 +390,8 @@ func begins(text string) bool {
 		text[0] == '-' && len(text) > 1 && text[1] != ' ')
 }
 
-// quoted returns what is in the quotes at the start of a text, if it stands for itself.
+// quoted returns the content of the quotes at the start of a text, if it has no
+// escapes.
 func quoted(text string) (string, bool) {
 	inside, after, ok := strings.Cut(text[1:], text[:1])
 	if !ok || text[0] == '"' && strings.Contains(inside, `\`) || text[0] == '\'' && strings.HasPrefix(after, "'") {
@@ -408,7 +409,7 @@ func styleOf(quote byte) yaml.Style {
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// simple reports whether a character means nothing but itself anywhere in YAML.
+// simple reports whether a character is literal anywhere in YAML.
 func simple(c byte) bool {
 	return letter(c) || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '/'
 }

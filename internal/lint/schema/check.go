@@ -21,7 +21,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// The codes of what the API server refuses although all fields and types are right.
+// The codes of objects that the API server refuses although all fields and types
+// are right.
 const (
 	codeMissing   = "WIN804"
 	codeValue     = "WIN805"
@@ -31,8 +32,9 @@ const (
 	codeExclusive = "WIN809"
 )
 
-// newChecks returns what to check of the structs of a type: the mistakes of
-// k8s.io/kubernetes/pkg/apis/*/validation that people make by hand.
+// newChecks returns the checks of structs by type: the errors from
+// k8s.io/kubernetes/pkg/apis/*/validation that are common in manifests written
+// by hand.
 func newChecks() map[reflect.Type]func(*walk, tree.Value) {
 	return map[reflect.Type]func(*walk, tree.Value){
 		reflect.TypeFor[appsv1.DeploymentSpec]():       (*walk).deployment,
@@ -81,7 +83,7 @@ func newChecks() map[reflect.Type]func(*walk, tree.Value) {
 	}
 }
 
-// missing reports fields that are not there, or empty.
+// missing reports fields that are missing or empty.
 func (w *walk) missing(v tree.Value, fields ...string) {
 	for _, name := range fields {
 		at := v.Get(name)
@@ -96,7 +98,7 @@ func (w *walk) missing(v tree.Value, fields ...string) {
 	}
 }
 
-// invalid reports a value, unless it is a template or not there.
+// invalid reports a value, unless it is a template or missing.
 func (w *walk) invalid(v tree.Value, fix, format string, args ...any) {
 	if s, ok := v.Raw().(string); !v.Set() || ok && template(s) {
 		return
@@ -104,7 +106,7 @@ func (w *walk) invalid(v tree.Value, fix, format string, args ...any) {
 	w.report(codeValue, v, fix, "%s: %s", v.Path(), fmt.Sprintf(format, args...))
 }
 
-// oneOf reports a text that is none of those allowed.
+// oneOf reports a text that is not among the allowed ones.
 func (w *walk) oneOf(v tree.Value, allowed ...string) {
 	s, ok := v.Raw().(string)
 	if !ok || slices.Contains(allowed, s) {
@@ -123,7 +125,7 @@ func (w *walk) oneOf(v tree.Value, allowed ...string) {
 	w.invalid(v, fix, "%q is not one of %s", clip(s), words)
 }
 
-// format reports a text for which valid has complaints.
+// format reports a text for which valid returns errors.
 func (w *walk) format(v tree.Value, valid func(string) []string) {
 	if s, ok := v.Raw().(string); ok && s != "" {
 		if why := valid(s); len(why) > 0 {
@@ -148,7 +150,7 @@ func (w *walk) unique(what string, fields []tree.Value) {
 	}
 }
 
-// some returns which of the fields are there.
+// some returns the fields that are set.
 func some(v tree.Value, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !v.Get(n).Set() })
 }

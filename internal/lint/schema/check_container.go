@@ -55,7 +55,7 @@ func (w *walk) probePorts(v tree.Value) {
 }
 
 // placeholder reports whether a text has a part to fill in before it is applied:
-// <version>, ${IMAGE}, {{ .Image }}, PROJECT_ID, and what ko builds.
+// <version>, ${IMAGE}, {{ .Image }}, PROJECT_ID, and images that ko builds.
 // https://ko.build/features/k8s/
 func placeholder(s string) bool {
 	return strings.ContainsAny(s, "<>${}") || strings.HasPrefix(s, "ko://") || token(s)
@@ -76,8 +76,8 @@ func (w *walk) port(v tree.Value) {
 	}
 }
 
-// optionalPort checks a port for which 0 means none: the API server's types do not
-// tell it from a field that is not set.
+// optionalPort checks a port for which 0 means unset: the API server's types do
+// not distinguish it from a missing field.
 func (w *walk) optionalPort(v tree.Value) {
 	if !isZero(v) {
 		w.port(v)
@@ -118,7 +118,7 @@ func (w *walk) variables(v tree.Value) {
 // keyOf checks a reference to a key of a ConfigMap or a Secret.
 func (w *walk) keyOf(v tree.Value) { w.missing(v, "key") }
 
-// hook checks what is done after the start or before the end of a container.
+// hook checks the action after the start or before the end of a container.
 func (w *walk) hook(v tree.Value) {
 	if len(some(v, "exec", "httpGet", "tcpSocket", "sleep")) != 1 {
 		w.report(codeMissing, v.Get("exec"), "name one of exec, httpGet and sleep", "%s does one thing", v.Path())
@@ -128,7 +128,7 @@ func (w *walk) hook(v tree.Value) {
 func (w *walk) probe(v tree.Value) {
 	switch handlers := some(v, "exec", "httpGet", "tcpSocket", "grpc"); len(handlers) {
 	case 0:
-		w.report(codeMissing, v.Get("httpGet"), "add exec, httpGet, tcpSocket or grpc", "%s does not say what to do",
+		w.report(codeMissing, v.Get("httpGet"), "add exec, httpGet, tcpSocket or grpc", "%s has no action",
 			v.Path())
 	case 1:
 	default:
@@ -152,7 +152,7 @@ func (w *walk) probePort(v tree.Value) {
 	w.oneOf(v.Find("scheme"), "HTTP", "HTTPS", "")
 }
 
-// resources checks that nothing is requested beyond its limit.
+// resources checks that no request exceeds its limit.
 func (w *walk) resources(v tree.Value) {
 	for _, name := range v.Find("limits").Keys() {
 		limit, ok := quantity(v.Get("limits", name))

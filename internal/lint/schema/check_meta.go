@@ -27,7 +27,7 @@ func (w *walk) meta(v tree.Value) {
 	}
 }
 
-// finalizer complains about names without a domain that are not Kubernetes' own.
+// finalizer rejects names without a domain that are not Kubernetes' own.
 func finalizer(s string) []string {
 	if strings.Contains(s, "/") || slices.Contains([]string{"kubernetes", "orphan", "foregroundDeletion"}, s) {
 		return nil
@@ -59,8 +59,8 @@ func plain(s string) bool {
 	return len(s) <= validation.LabelValueMaxLength && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// name checks the name of an object. Only kinds whose names are known to be
-// domains are: those of roles and others may be different.
+// name checks the name of an object. It checks only kinds whose names are known
+// to be domains: names of roles and others may be different.
 func (w *walk) name(object tree.Value, kind string) {
 	valid := validation.IsDNS1123Subdomain
 	switch kind {

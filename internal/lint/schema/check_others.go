@@ -44,7 +44,7 @@ func (w *walk) scaled(target tree.Value) {
 		kind == "ReplicationController" || template(version) || template(kind) {
 		return
 	}
-	w.report(codeMissing, target.Get("apiVersion"), "write apiVersion: apps/v1, or that of the target",
+	w.report(codeMissing, target.Get("apiVersion"), "write apiVersion: apps/v1, or the target's",
 		"%s needs an apiVersion with a group", target.Path())
 }
 
@@ -103,7 +103,7 @@ func (w *walk) alias(v tree.Value) {
 	w.format(v.Find("ip"), address)
 }
 
-// network complains about what is not a range of addresses.
+// network rejects texts that are not a range of addresses.
 func network(s string) []string {
 	if _, err := netip.ParsePrefix(strings.TrimSpace(s)); err != nil {
 		return []string{"not ADDRESS/BITS"}
@@ -111,7 +111,7 @@ func network(s string) []string {
 	return nil
 }
 
-// address complains about what is not an IP address.
+// address rejects texts that are not an IP address.
 func address(s string) []string {
 	if _, err := netip.ParseAddr(s); err != nil {
 		return []string{"not an IP address"}

@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// pod checks what concerns several parts of a pod.
+// pod checks that the parts of a pod are consistent.
 func (w *walk) pod(v tree.Value) {
 	if v.Find("containers").Len() == 0 {
 		w.report(codeMissing, v.Get("containers"), "add one", "a pod needs a container")
@@ -70,8 +70,8 @@ func (w *walk) scheduler(v tree.Value) {
 	}
 }
 
-// mounts checks that what containers mount is there. A StatefulSet adds the
-// volumes of its claims.
+// mounts checks that the volumes that containers mount exist. A StatefulSet
+// adds the volumes of its claims.
 func (w *walk) mounts(v tree.Value) {
 	known, sure := map[string]bool{}, true
 	for _, volume := range v.Find("volumes").Items() {

@@ -33,7 +33,8 @@ func (w *walk) service(v tree.Value) {
 			w.missing(p, "name")
 		}
 		if kind == "ClusterIP" && p.Find("nodePort").Set() && !isZero(p.Get("nodePort")) {
-			w.invalid(p.Get("nodePort"), "write type: NodePort, or remove it", "a Service of type ClusterIP has none")
+			w.invalid(p.Get("nodePort"), "write type: NodePort, or remove it",
+				"a Service of type ClusterIP has no node ports")
 		}
 	}
 	w.unique("the port", names)
@@ -79,7 +80,7 @@ func (w *walk) servicePort(v tree.Value) {
 	w.optionalPort(v.Find("nodePort"))
 	if n, ok := number(v.Find("nodePort").Raw()); ok && n >= 1 && n <= 65535 && (n < 30000 || n > 32767) {
 		w.add(policy.Warning, codeValue, v.Get("nodePort"), "write 30000 to 32767, or remove it",
-			"%v is not in the range of node ports, unless the API server was told another", n)
+			"%v is outside the default range of node ports", n)
 	}
 	w.oneOf(v.Find("protocol"), "TCP", "UDP", "SCTP", "")
 	w.format(v.Find("name"), validation.IsDNS1123Label)

@@ -32,7 +32,7 @@ func (w *walk) deployment(v tree.Value) {
 
 func zero(v tree.Value) bool { return isZero(v) || v.Str() == "0%" }
 
-// workload checks the spec of what keeps pods running.
+// workload checks the spec of a kind that keeps pods running.
 func (w *walk) workload(v tree.Value) {
 	w.missing(v, "selector", "template")
 	w.oneOf(v.Find("template", "spec", "restartPolicy"), "Always", "")
@@ -50,7 +50,7 @@ func (w *walk) workload(v tree.Value) {
 	for key, value := range match.Strings() {
 		if labels[key] != value && !template(key) && !template(value) && !template(labels[key]) {
 			w.report(codeSelector, match.Get(key), "give the template the same labels",
-				"the selector wants the label %s: %s, and the template has %s", key, value, described(labels, key))
+				"the selector needs the label %s: %s, but the template has %s", key, value, described(labels, key))
 		}
 	}
 	w.labels(match)

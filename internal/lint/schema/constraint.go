@@ -24,12 +24,12 @@ func all(checks ...constraint) constraint {
 	}
 }
 
-// needs wants fields, and no empty texts in them.
+// needs requires fields with a non-empty text.
 func needs(fields ...string) constraint {
 	return func(w *walk, v tree.Value) { w.missing(v, fields...) }
 }
 
-// fills wants a list or a mapping with something in it.
+// fills requires a list or a mapping that is not empty.
 func fills(field string) constraint {
 	return func(w *walk, v tree.Value) {
 		if v.Find(field).Len() == 0 {
@@ -38,13 +38,13 @@ func fills(field string) constraint {
 	}
 }
 
-// words wants one of some words, or nothing.
+// words requires one of some words, or an empty value.
 func words(field string, allowed ...string) constraint {
 	allowed = append(allowed, "")
 	return func(w *walk, v tree.Value) { w.oneOf(v.Find(field), allowed...) }
 }
 
-// listed wants each item of a list to be one of some words.
+// listed requires each item of a list to be one of some words.
 func listed(field string, allowed ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, item := range v.Find(field).Items() {
@@ -53,7 +53,7 @@ func listed(field string, allowed ...string) constraint {
 	}
 }
 
-// between wants a number in a range, or nothing.
+// between requires a number in a range, if set.
 func between(field string, least, most float64) constraint {
 	return func(w *walk, v tree.Value) {
 		if n, ok := number(v.Find(field).Raw()); ok && (n < least || n > most) {
@@ -62,7 +62,7 @@ func between(field string, least, most float64) constraint {
 	}
 }
 
-// atLeast wants numbers that are not below a limit, or nothing.
+// atLeast requires numbers that are not below a limit, if set.
 func atLeast(least float64, fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, field := range fields {
@@ -73,7 +73,7 @@ func atLeast(least float64, fields ...string) constraint {
 	}
 }
 
-// format wants texts for which valid has no complaints, or nothing.
+// format requires texts that pass valid, if set.
 func format(valid func(string) []string, fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, field := range fields {
@@ -93,7 +93,7 @@ func formats(valid func(string) []string, field string) constraint {
 	}
 }
 
-// labelKey wants a text like the key of a label.
+// labelKey requires a text in the form of a label key.
 func labelKey(field string) constraint {
 	return func(w *walk, v tree.Value) {
 		if key := v.Find(field).Str(); key != "" {
@@ -102,7 +102,7 @@ func labelKey(field string) constraint {
 	}
 }
 
-// oneOfFields wants one of some fields, and no two.
+// oneOfFields requires exactly one of some fields.
 func oneOfFields(what string, fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		switch there := some(v, fields...); {
@@ -116,7 +116,7 @@ func oneOfFields(what string, fields ...string) constraint {
 	}
 }
 
-// without wants fields not to be there when a field does not have some value.
+// without forbids fields if another field does not have an allowed value.
 func without(why string, allowed func(tree.Value) bool, fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, field := range fields {
@@ -127,7 +127,7 @@ func without(why string, allowed func(tree.Value) bool, fields ...string) constr
 	}
 }
 
-// merge adds checks to those of the same types.
+// merge adds checks to the checks of the same types.
 func merge(into, more map[reflect.Type]func(*walk, tree.Value)) map[reflect.Type]func(*walk, tree.Value) {
 	for t, c := range more {
 		if before := into[t]; before != nil {
@@ -139,14 +139,14 @@ func merge(into, more map[reflect.Type]func(*walk, tree.Value)) map[reflect.Type
 	return into
 }
 
-// positive wants a quantity above 0, or nothing.
+// positive requires a quantity above 0, if set.
 func positive(w *walk, v tree.Value) {
 	if q, ok := quantity(v); ok && q.Sign() <= 0 {
 		w.invalid(v, "write more than 0", "%s is not more than 0", q.String())
 	}
 }
 
-// percentages wants whole numbers, or percentages such as 25%.
+// percentages requires whole numbers, or percentages such as 25%.
 func percentages(fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, field := range fields {
@@ -167,7 +167,7 @@ func percentage(s string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// localPath complains about what is not a path below a folder.
+// localPath rejects texts that are not a path below a folder.
 func localPath(s string) []string {
 	switch {
 	case strings.HasPrefix(s, "/"):

@@ -33,7 +33,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// constraints returns what the API server asks of workloads and of the core types around pods.
+// constraints returns the API server's checks of workloads and of the core types around pods.
 // k8s.io/kubernetes/pkg/apis/*/validation.
 func constraints() map[reflect.Type]func(*walk, tree.Value) {
 	long := (*walk).longLived
@@ -84,7 +84,7 @@ func constraints() map[reflect.Type]func(*walk, tree.Value) {
 	}
 }
 
-// groupConstraints returns what the API server asks of the types of the other groups.
+// groupConstraints returns the API server's checks of the types in the other groups.
 func groupConstraints() map[reflect.Type]func(*walk, tree.Value) {
 	webhook := all(needs("name", "sideEffects"), fills("admissionReviewVersions"), format(domainName, "name"),
 		words("sideEffects", "None", "NoneOnDryRun"), words("failurePolicy", "Ignore", "Fail"),
@@ -136,7 +136,7 @@ func groupConstraints() map[reflect.Type]func(*walk, tree.Value) {
 
 func (w *walk) matchLabels(v tree.Value) { w.labels(v.Find("matchLabels")) }
 
-// longLived checks what all workloads have whose pods are kept running.
+// longLived checks the fields common to all workloads whose pods are kept running.
 func (w *walk) longLived(v tree.Value) {
 	atLeast(0, "minReadySeconds", "revisionHistoryLimit")(w, v)
 	if at := v.Find("template", "spec", "activeDeadlineSeconds"); at.Set() {
@@ -170,7 +170,7 @@ func (w *walk) longLived(v tree.Value) {
 	}
 }
 
-// notAll wants percentages that are not above 100 %.
+// notAll requires percentages that are not above 100 %.
 func notAll(fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		for _, field := range fields {
@@ -183,7 +183,7 @@ func notAll(fields ...string) constraint {
 	}
 }
 
-// daemonRollout: the default of maxUnavailable is 1, that of maxSurge 0.
+// daemonRollout: maxUnavailable defaults to 1, maxSurge to 0.
 func (w *walk) daemonRollout(v tree.Value) {
 	surge, unavailable := v.Get("maxSurge"), v.Get("maxUnavailable")
 	none := func(at tree.Value) bool { return zero(at) }
@@ -197,7 +197,7 @@ func (w *walk) daemonRollout(v tree.Value) {
 	}
 }
 
-// jobParts checks what fields of a Job say of each other.
+// jobParts checks that the fields of a Job are consistent.
 func (w *walk) jobParts(v tree.Value) {
 	if v.Find("completionMode").Str() == "Indexed" {
 		if v.Get("parallelism").Set() { // the default of both is 1
@@ -226,8 +226,8 @@ func (w *walk) exitCodes(v tree.Value) {
 	}
 }
 
-// timing checks when a CronJob runs. Names of days and months, steps and ranges are
-// those of github.com/robfig/cron, which the API server uses.
+// timing checks when a CronJob runs. It accepts the names of days and months, steps
+// and ranges of github.com/robfig/cron, which the API server uses.
 func (w *walk) timing(v tree.Value) {
 	at := v.Get("schedule")
 	s := at.Str()
@@ -253,7 +253,7 @@ func (w *walk) timing(v tree.Value) {
 	}
 }
 
-// scheduleFields reports words, steps and ranges that mean nothing.
+// scheduleFields reports invalid words, steps and ranges.
 func (w *walk) scheduleFields(at tree.Value, fields []string) {
 	names := []string{"", "", "", "jan feb mar apr may jun jul aug sep oct nov dec", "sun mon tue wed thu fri sat"}
 	least := []int{0, 0, 1, 1, 0}
@@ -266,7 +266,7 @@ func (w *walk) scheduleFields(at tree.Value, fields []string) {
 	}
 }
 
-// partOfSchedule says what is wrong with one of the parts of a field, between commas.
+// partOfSchedule describes the error in one of the comma-separated parts of a field.
 func partOfSchedule(part string, names []string, least int) string {
 	span, step, stepped := strings.Cut(part, "/")
 	if n, err := strconv.Atoi(step); stepped && (err != nil || n < 1) {
@@ -298,7 +298,7 @@ func partOfSchedule(part string, names []string, least int) string {
 	return ""
 }
 
-// serviceParts checks what fields of a Service say of each other.
+// serviceParts checks that the fields of a Service are consistent.
 func (w *walk) serviceParts(v tree.Value) {
 	kind := v.Find("type").Str()
 	balanced := func(tree.Value) bool { return kind == "LoadBalancer" || template(kind) }
@@ -327,7 +327,7 @@ func (w *walk) serviceParts(v tree.Value) {
 	}
 }
 
-// serviceAddresses checks the addresses that a Service asks for.
+// serviceAddresses checks the addresses that a Service requests.
 func (w *walk) serviceAddresses(v tree.Value, kind string) {
 	ip, ips := v.Get("clusterIP"), v.Find("clusterIPs").Items()
 	switch {
@@ -349,20 +349,20 @@ func (w *walk) serviceAddresses(v tree.Value, kind string) {
 	}
 }
 
-// special reports whether an address cannot be that of another machine.
+// special reports whether an address cannot belong to another machine.
 func special(s string) bool {
 	a, err := netip.ParseAddr(s)
 	return err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast())
 }
 
-// definition checks a CustomResourceDefinition, whose types are not among those of
-// clients. Tools patch parts of definitions: what is missing is not reported.
+// definition checks a CustomResourceDefinition, which is not among the client
+// types. Tools patch parts of definitions, so missing fields are not reported.
 // k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 func (w *walk) definition(object tree.Value) {
 	plural, group := object.Find("spec", "names", "plural").Str(), object.Find("spec", "group").Str()
 	name := object.Get("metadata", "name")
 	if want := plural + "." + group; plural != "" && group != "" && name.Str() != want && !template(want) {
-		w.invalid(name, "write "+want, "%q is not %s: the name is that of spec.names.plural and spec.group",
+		w.invalid(name, "write "+want, "%q is not %s: the name consists of spec.names.plural and spec.group",
 			clip(name.Str()), clip(want))
 	}
 	w.oneOf(object.Find("spec", "scope"), "Namespaced", "Cluster")
@@ -378,7 +378,7 @@ func (w *walk) definition(object tree.Value) {
 	}
 }
 
-// domainName complains about what has not three parts.
+// domainName rejects names that do not have three parts.
 func domainName(s string) []string {
 	if strings.Count(s, ".") < 2 {
 		return []string{"not a domain name of three parts, such as check.example.com"}
@@ -426,7 +426,7 @@ func (w *walk) dataKeys(v tree.Value) {
 	}
 }
 
-// secretKeys checks the keys of a Secret, and those that its type needs.
+// secretKeys checks the keys of a Secret, and that it has the keys that its type needs.
 func (w *walk) secretKeys(v tree.Value) {
 	w.dataKeys(v.Find("data"))
 	w.dataKeys(v.Find("stringData"))
@@ -505,7 +505,7 @@ func (w *walk) volumeParts(v tree.Value) {
 	}
 }
 
-// quota checks the names of what a ResourceQuota counts.
+// quota checks the names of the resources that a ResourceQuota counts.
 func (w *walk) quota(v tree.Value) {
 	known := []string{"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage",
 		"requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods",
@@ -616,7 +616,7 @@ func (w *walk) peer(v tree.Value) {
 	case len(there) == 0:
 		w.report(codeMissing, v, "write podSelector, namespaceSelector or ipBlock", "%s names no peer", v.Path())
 	case len(there) > 1 && slices.Contains(there, "ipBlock"):
-		w.report(codeExclusive, v.Get("ipBlock"), "write an item of its own for it", "ipBlock stands alone")
+		w.report(codeExclusive, v.Get("ipBlock"), "write a separate item for it", "ipBlock stands alone")
 	}
 }
 
@@ -661,7 +661,7 @@ func (w *walk) policyRule(v tree.Value) {
 	case w.root.Find("kind").Str() == "Role":
 		w.report(codeExclusive, urls, "write a ClusterRole", "a Role has no nonResourceURLs")
 	case v.Find("resources").Len() > 0 || v.Find("apiGroups").Len() > 0:
-		w.report(codeExclusive, urls, "write a rule of its own for them",
+		w.report(codeExclusive, urls, "write a separate rule for them",
 			"a rule has resources or nonResourceURLs, and not both")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// podConstraints returns what the API server asks of the types within pods.
+// podConstraints returns the API server's checks of the types within pods.
 // k8s.io/kubernetes/pkg/apis/core/validation.
 func podConstraints() map[reflect.Type]func(*walk, tree.Value) {
 	const most = 1 << 32
@@ -86,11 +86,11 @@ func podConstraints() map[reflect.Type]func(*walk, tree.Value) {
 	}
 }
 
-// atMostOne wants no two of some fields.
+// atMostOne allows at most one of some fields.
 func atMostOne(fields ...string) constraint {
 	return func(w *walk, v tree.Value) {
 		if there := some(v, fields...); len(there) > 1 {
-			w.report(codeExclusive, v.Get(there[1]), "write an item of its own for each",
+			w.report(codeExclusive, v.Get(there[1]), "write a separate item for each",
 				"%s has one source, and not %s", v.Path(), strings.Join(there, " and "))
 		}
 	}
@@ -104,7 +104,7 @@ func notBelowZero(w *walk, v tree.Value) {
 	}
 }
 
-// podParts checks what several parts of a pod must agree about.
+// podParts checks that parts of a pod are consistent.
 func (w *walk) podParts(v tree.Value) {
 	if at := v.Find("ephemeralContainers"); at.Len() > 0 {
 		w.report(codeExclusive, at, "remove them, and use kubectl debug",
@@ -144,7 +144,7 @@ func (w *walk) podParts(v tree.Value) {
 	w.spreadTwice(v.Find("topologySpreadConstraints").Items())
 }
 
-// hostPort reports a port of the host that two containers ask for.
+// hostPort reports a port of the host that two containers request.
 func (w *walk) hostPort(seen map[string]bool, p tree.Value) {
 	n, ok := number(p.Find("hostPort").Raw())
 	if !ok || n == 0 {
@@ -173,7 +173,8 @@ func (w *walk) spreadTwice(constraints []tree.Value) {
 	}
 }
 
-// stopSignal checks the signal that stops a container, which needs to know its system.
+// stopSignal checks the signal that stops a container, which depends on its operating
+// system.
 func (w *walk) stopSignal(os string, v tree.Value) {
 	switch {
 	case !v.Set():
@@ -185,7 +186,7 @@ func (w *walk) stopSignal(os string, v tree.Value) {
 }
 
 // hookPorts checks that hooks name ports of their container: the kubelet looks for no
-// others. The container is killed when what follows its start fails.
+// others. The container is killed if its postStart hook fails.
 func (w *walk) hookPorts(v tree.Value) {
 	port := v.Find("lifecycle", "postStart", "httpGet", "port")
 	s, ok := port.Raw().(string)
@@ -240,7 +241,7 @@ func (w *walk) nodeValues(v tree.Value) {
 	}
 }
 
-// resourceField checks which resource of a container is asked for.
+// resourceField checks which resource of a container is selected.
 func (w *walk) resourceField(v tree.Value) {
 	w.missing(v, "resource")
 	name := v.Find("resource").Str()
@@ -271,14 +272,14 @@ func (w *walk) downwardField(v tree.Value) {
 	}
 }
 
-// notLoopback complains about addresses that no other machine reaches.
+// notLoopback rejects addresses that no other machine reaches.
 func notLoopback(s string) []string {
 	ip, err := netip.ParseAddr(s)
 	switch {
 	case err != nil:
 		return []string{"not an IP address"}
 	case ip.IsUnspecified() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast():
-		return []string{"this address means nothing to others"}
+		return []string{"other machines cannot use this address"}
 	}
 	return nil
 }

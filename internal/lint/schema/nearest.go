@@ -5,7 +5,7 @@ package schema
 
 import "strings"
 
-// nearest returns the name that was probably meant, "" if none is near.
+// nearest returns the name that was probably meant, or "" if no name is near.
 func nearest(written string, names []string) string {
 	best, least := "", 1+len(written)/4
 	for _, name := range names {

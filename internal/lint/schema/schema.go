@@ -3,7 +3,7 @@
 
 // Package schema checks objects of Kubernetes' own kinds as an API server reads
 // them: whether the version is served, and whether each field exists and has a
-// value of its type. kubectl asks for this strict reading (fieldValidation:
+// value of its type. kubectl requests this strict decoding (fieldValidation:
 // Strict), and the API server then refuses the object.
 //
 // The schema is the Go types of k8s.io/api that this program is built with, by
@@ -34,7 +34,7 @@ const (
 // Finds reports whether a code is one of this package's.
 func Finds(code string) bool { return strings.HasPrefix(code, "WIN80") }
 
-// Missing reports whether a code is that of fields that are needed and missing.
+// Missing reports whether a code is the code for missing required fields.
 func Missing(code string) bool { return code == codeMissing }
 
 // Checker checks objects. It may be used concurrently.
@@ -50,7 +50,7 @@ func New(v policy.Version) *Checker {
 	return &Checker{version: v, served: newServed(), shapes: &shapes{checks: checks}}
 }
 
-// Check returns what the API server would refuse of an object.
+// Check returns the errors for which the API server would refuse an object.
 func (c *Checker) Check(object tree.Value) []policy.Finding {
 	kind, version := object.Find("kind").Str(), object.Find("apiVersion").Str()
 	w := walk{checker: c, root: object, scope: object.Path()}
@@ -68,8 +68,8 @@ func (c *Checker) CheckPatch(object tree.Value) []policy.Finding {
 	return slices.DeleteFunc(c.Check(object), func(f policy.Finding) bool { return f.Code > codeType })
 }
 
-// maxFindings bounds what is reported about one object: its keys may be a million
-// mistakes.
+// maxFindings bounds the findings about one object: it may have a million invalid
+// keys.
 const maxFindings = 100
 
 // walk is one pass over an object.
@@ -90,7 +90,7 @@ func (w *walk) add(severity policy.Severity, code string, v tree.Value, fix, for
 	}
 	path := v.Path()
 	if w.checker.version > current {
-		severity = policy.Warning // a newer Kubernetes may have what these types lack
+		severity = policy.Warning // a newer Kubernetes may have fields that these types lack
 	}
 	w.out = append(w.out, policy.Finding{
 		Code:     code,
@@ -219,7 +219,7 @@ func (w *walk) mistyped(v tree.Value, want string) {
 	w.report(codeType, v, fix, "%s is %s; it must be %s", v.Path(), describe(v.Raw()), want)
 }
 
-// describe names a value for people.
+// describe returns a readable description of a value.
 func describe(raw any) string {
 	switch x := raw.(type) {
 	case map[string]any:
@@ -234,7 +234,7 @@ func describe(raw any) string {
 	return fmt.Sprintf("the number %v", raw)
 }
 
-// clip bounds what a message repeats of the input.
+// clip bounds the text that a message repeats from the input.
 func clip(s string) string {
 	const most = 40
 	if r := []rune(s); len(r) > most {
@@ -302,7 +302,7 @@ func template(s string) bool {
 	if strings.Contains(open, ">") || strings.HasPrefix(s, "$") || token(s) {
 		return true
 	}
-	constant := len(s) > 3 // RWO is a mistake
+	constant := len(s) > 3 // RWO is an error
 	for _, r := range s {
 		constant = constant && (r >= 'A' && r <= 'Z' || r == '_')
 	}

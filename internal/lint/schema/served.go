@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// served knows which versions API servers serve.
+// served holds the versions that API servers serve.
 type served struct {
 	types    map[schema.GroupVersionKind]reflect.Type
 	versions map[schema.GroupVersion]bool
@@ -44,8 +44,9 @@ func newServed() served {
 	return s
 }
 
-// The types say since when and until when they are served, and what replaces
-// them. The API server asks the same: k8s.io/apiserver pkg/server/deleted_kinds.go.
+// The types declare since when and until when they are served, and their
+// replacements. The API server uses the same methods: k8s.io/apiserver
+// pkg/server/deleted_kinds.go.
 type (
 	introduced interface{ APILifecycleIntroduced() (major, minor int) }
 	removed    interface{ APILifecycleRemoved() (major, minor int) }
@@ -54,8 +55,8 @@ type (
 	}
 )
 
-// gone lists what is not among the types any more, or never was, with the
-// version that stopped serving it.
+// gone lists kinds that are no longer among the types, or never were, with the
+// version that stopped serving them.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
 var gone = map[string]struct {
 	in  policy.Version
@@ -84,7 +85,7 @@ var gone = map[string]struct {
 }
 
 // version checks the version of an object, and returns the type that it is
-// decoded into; nil if there is none.
+// decoded into, or nil if there is no such type.
 func (w *walk) version(object tree.Value, version, kind string) reflect.Type {
 	at := object.Get("apiVersion")
 	if template(version) || template(kind) || kind == "" || version == "" {
@@ -127,14 +128,14 @@ func (w *walk) version(object tree.Value, version, kind string) reflect.Type {
 func successor(made any) string {
 	r, ok := made.(replaced)
 	if !ok || r.APILifecycleReplacement().Empty() {
-		return "nothing replaces it; remove it"
+		return "remove it: it has no replacement"
 	}
 	now := r.APILifecycleReplacement()
 	return fmt.Sprintf("use %s %s; fields may have changed", now.GroupVersion(), now.Kind)
 }
 
 // unserved reports a version that no API server has, unless it may be that of a
-// custom resource, of an aggregated API, or of a program's own settings.
+// custom resource, of an aggregated API, or of a program's settings file.
 func (w *walk) unserved(object tree.Value, gv schema.GroupVersion, kind string) {
 	s, v := w.checker.served, w.checker.version
 	at, kinds := object.Get("apiVersion"), s.kinds[kind]

@@ -23,8 +23,8 @@ import (
 // than a whole check, so each type is looked at once.
 type shape struct {
 	kind  reflect.Kind                // of the type that pointers lead to
-	reads func(raw any) (want string) // what a type takes that reads its own JSON; nil for the others
-	check func(*walk, tree.Value)     // what else there is to check; may be nil
+	reads func(raw any) (want string) // the form that a type with its own JSON decoder accepts; nil for other types
+	check func(*walk, tree.Value)     // further checks; may be nil
 
 	fields  func() map[string]*shape // of a struct, by their names in JSON
 	element func() *shape            // of a map or a slice
@@ -101,7 +101,7 @@ func reader(t reflect.Type) func(raw any) (want string) {
 		}))
 	}
 	if t.Kind() == reflect.Interface || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		// Whatever it is, it is not for us to say what these types take.
+		// This package does not check the content of these types.
 		return func(any) string { return "" }
 	}
 	return nil

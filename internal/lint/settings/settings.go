@@ -34,7 +34,7 @@ type Settings struct {
 	File string // its path; "" without a file
 
 	Exclude    []string                   // patterns, relative to the folder of the file
-	Rules      map[string]policy.Severity // by code; policy.None: off
+	Rules      map[string]policy.Severity // by code; policy.None: disabled
 	Builds     []string
 	Taints     []string
 	Kubernetes string
@@ -52,7 +52,8 @@ const (
 
 // Find returns the path of the file that applies to a path: in its folder or in
 // one above it, within its git checkout. Outside of a checkout folders above it
-// count only as far as the working folder. "" means that there is none.
+// count only as far as the working folder. Find returns "" if there is no such
+// file.
 func Find(path string) string {
 	dir := checkout.Real(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -110,7 +111,7 @@ func parse(file string, text []byte, known func(code string) bool) (Settings, er
 		return Settings{}, fmt.Errorf("%s:%s:1: %w", file, line, err)
 	}
 	if root == nil {
-		return Settings{}, nil // nothing but comments
+		return Settings{}, nil // only comments
 	}
 
 	p.settings(root)
@@ -119,8 +120,8 @@ func parse(file string, text []byte, known func(code string) bool) (Settings, er
 
 var linePattern = regexp.MustCompile(`line (\d+)`)
 
-// decode returns the value of a file; nil if it has none. A panic of the parser
-// becomes an error.
+// decode returns the value of a file, or nil if it is empty. A panic of the
+// parser becomes an error.
 func decode(text []byte) (root *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -145,7 +146,7 @@ func decode(text []byte) (root *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// parser reads a tree of nodes. The first mistake stays.
+// parser reads a tree of nodes. It keeps the first error.
 type parser struct {
 	file  string
 	known func(code string) bool

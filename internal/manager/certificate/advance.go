@@ -25,7 +25,7 @@ const (
 	// servingRenew is how long before its end a serving certificate is replaced: a
 	// manager may be down for that long.
 	servingRenew = 30 * day
-	// caRenew is the same for the authority: it must outlive what it signs.
+	// caRenew is the same for the authority: it must outlive the certificates that it signs.
 	caRenew = servingLifetime + servingRenew
 	// skew is how far in the past the validity of a new certificate begins: the
 	// clocks of API servers differ from the manager's.
@@ -36,8 +36,8 @@ const (
 	overlap = time.Hour
 )
 
-// advance returns the next state, the reason (for the log; "" if nothing
-// changes), and the latest time of the next call. names are the DNS names and
+// advance returns the next state, the reason (for the log; "" without a
+// change), and the latest time of the next call. names are the DNS names and
 // addresses of the serving certificate. It is a pure function except for the
 // keys that it generates.
 func advance(s state, names []string, now time.Time) (next state, why string, at time.Time, err error) {
@@ -62,11 +62,11 @@ func advance(s state, names []string, now time.Time) (next state, why string, at
 	case !covers(s.serving.cert, names):
 		next = s
 		// The names that it has stay: during a change of the address managers of both
-		// kinds run, and none may take the other's name away.
+		// kinds run, and neither may remove the other's name.
 		next.serving, err = issue(s.ca, append(hosts(s.serving.cert), names...), now)
 		why = "the address of the webhooks changed"
 	case s.old != nil && !now.Before(made(s.serving.cert).Add(overlap)):
-		next, why = s, "nothing is served by the old authority any more"
+		next, why = s, "no certificate of the old authority is in use"
 		next.old = nil
 	case s.next.cert == nil && !now.Before(s.ca.cert.NotAfter.Add(-caRenew)):
 		next = s

@@ -8,7 +8,7 @@
 // One pure function, advance, decides the next step from the content of the
 // Secret and the time:
 //
-//	nothing, damaged,  ──► new authority + serving certificate
+//	empty, damaged,    ──► new authority + serving certificate
 //	expired
 //	serving certificate  ──► new serving certificate
 //	ages, or names change
@@ -22,5 +22,5 @@
 // within the overlap.
 //
 // Keeper carries this out: several managers may race; the API server's
-// optimistic lock decides, and the losers read what the winner wrote.
+// optimistic lock decides, and the losers read the winner's version.
 package certificate

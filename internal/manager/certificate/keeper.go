@@ -24,6 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 const (
@@ -43,10 +44,11 @@ type Config struct {
 	Client          kubernetes.Interface
 	Namespace, Name string   // of the Secret
 	Hosts           []string // DNS names and addresses of the serving certificate
-	// OnChange is called with every new bundle of authorities, before what it
-	// trusts is served. It must not block and may be nil.
+	// OnChange is called with every new bundle of authorities, before a
+	// certificate that only it trusts is served. It must not block and may be
+	// nil.
 	OnChange func(bundle []byte)
-	// Owner returns the owner of the Secret; nil means that it has none.
+	// Owner returns the owner of the Secret; nil means no owner.
 	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
 	Log   *slog.Logger
 }
@@ -78,20 +80,15 @@ func (k *Keeper) Bundle() []byte {
 
 // Run keeps the certificates until the context is cancelled.
 func (k *Keeper) Run(ctx context.Context) error {
-	events := make(chan struct{}, 1)
+	var changed supervise.Bell
 	factory := informers.NewSharedInformerFactoryWithOptions(k.cfg.Client, 0, informers.WithNamespace(k.cfg.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.cfg.Name).String()
 		}))
-	poke := func() {
-		select {
-		case events <- struct{}{}:
-		default: // one is enough
-		}
-	}
 	informer := factory.Core().V1().Secrets().Informer()
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { poke() }, UpdateFunc: func(any, any) { poke() }, DeleteFunc: func(any) { poke() },
+		AddFunc: func(any) { changed.Ring() }, UpdateFunc: func(any, any) { changed.Ring() },
+		DeleteFunc: func(any) { changed.Ring() },
 	}); err != nil {
 		return fmt.Errorf("watch Secret %s: %w", k.cfg.Name, err)
 	}
@@ -99,6 +96,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	retry := retryMin
 	for {
+		rung := changed.Next()
 		at, err := k.ensure(ctx)
 		wait := min(time.Until(at), lookEvery)
 		if err != nil {
@@ -112,7 +110,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-events:
+		case <-rung:
 		case <-time.After(wait):
 		}
 	}
@@ -155,7 +153,7 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 			}
 		}
 	case mine != nil:
-		// The Secret was removed; the API server still trusts what is served.
+		// The Secret was removed; the API server still trusts the served certificate.
 		state = *mine
 	}
 	next, why, at, err := advance(state, k.cfg.Hosts, time.Now())
@@ -217,7 +215,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, d
 	return nil
 }
 
-// use serves a state, after telling those who must trust it.
+// use serves a state, after passing its bundle to OnChange.
 func (k *Keeper) use(s state) {
 	mine := k.state.Load()
 	if mine != nil && mine.equal(s) {

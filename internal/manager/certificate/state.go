@@ -34,8 +34,8 @@ type pair struct {
 type state struct {
 	serving pair
 	ca      pair              // signed serving
-	next    pair              // trusted already; zero if there is none
-	old     *x509.Certificate // trusted still; nil if there is none
+	next    pair              // trusted already; may be zero
+	old     *x509.Certificate // trusted still; may be nil
 }
 
 // bundle returns, in PEM, the authorities that may have signed a serving
@@ -90,8 +90,8 @@ func (s state) data() (map[string][]byte, error) {
 	return out, nil
 }
 
-// parse reads a Secret's data. Nothing in it is an error too: the caller makes
-// new certificates then.
+// parse reads a Secret's data. An empty Secret is an error too: the caller
+// makes new certificates then.
 func parse(data map[string][]byte) (state, error) {
 	var s state
 	var err error
@@ -130,7 +130,7 @@ func parsePair(data map[string][]byte, certName, keyName string) (pair, error) {
 		return pair{}, fmt.Errorf("read %s: %w", keyName, err)
 	}
 	if public, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || !key.PublicKey.Equal(public) {
-		return pair{}, fmt.Errorf("read %s: the key is not that of %s", keyName, certName)
+		return pair{}, fmt.Errorf("read %s: the key does not belong to %s", keyName, certName)
 	}
 	return pair{cert, key}, nil
 }

@@ -17,6 +17,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
@@ -99,12 +100,17 @@ func (c *cluster) start(log *bytes.Buffer) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: log, lock: make(chan struct{}, 1)}, nil))
+	classes, nodes, reasons := c.user("runtimeclass", runtimeclass.Rules()),
+		c.user("windowsnode", windowsnode.Rules()), c.user("podreason", podreason.Rules())
+	own := func(client kubernetes.Interface) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactory(client, 0)
+	}
 	type runner interface{ Run(context.Context) error }
 	all := []runner{
-		runtimeclass.New(c.user("runtimeclass", runtimeclass.Rules()), runtimeclass.Config{Log: logger}),
-		windowsnode.New(c.user("windowsnode", windowsnode.Rules()),
-			windowsnode.Config{Log: logger, Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
-		podreason.New(c.user("podreason", podreason.Rules()), podreason.Config{Log: logger, Facts: c}),
+		runtimeclass.New(classes, runtimeclass.Config{Log: logger, Informers: own(classes)}),
+		windowsnode.New(nodes, windowsnode.Config{Log: logger, Informers: own(nodes),
+			Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
+		podreason.New(reasons, podreason.Config{Log: logger, Facts: c, Informers: own(reasons)}),
 		podlimit.New(c.user("podlimit", podlimit.Rules()), logger),
 	}
 	ended := make(chan error, len(all))
@@ -263,8 +269,8 @@ func TestServer(t *testing.T) {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		for _, want := range []string{"placement.mullion.dev/Fits", "WindowsBuildMismatch",
-			"is of Windows Server 2016 10.0.14393, which gets no updates after 2027-01-11, and no node can run it: " +
-				"they are Windows Server 2019 10.0.17763, " +
+			"is built for Windows Server 2016 10.0.14393 (no updates after 2027-01-11); no node can run it. " +
+				"Nodes: Windows Server 2019 10.0.17763, " +
 				"Windows Server 2022 10.0.20348", "use an image for the nodes' build, or add nodes"} {
 			if !bytes.Contains(out, []byte(want)) {
 				return fmt.Errorf("no %q in:\n%s", want, out)

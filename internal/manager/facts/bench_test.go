@@ -28,7 +28,7 @@ func BenchmarkFacts(b *testing.B) {
 			objects = append(objects, linuxNode(fmt.Sprintf("l%d", i), names...))
 		}
 	}
-	image := serveImage(b, "acme/shop:1")
+	image, requests := serveCounted(b, "acme/shop:1")
 	s := start(b, newClient(objects...), Config{})
 	object := policy.Parse(pod("default", image, "registry.example.com/team1/app1:1",
 		"mcr.microsoft.com/windows/servercore:ltsc2022"))
@@ -42,6 +42,7 @@ func BenchmarkFacts(b *testing.B) {
 			s.Facts(b.Context(), "default", object)
 		}
 	})
+	b.ReportMetric(float64(requests.Load()), "requests")
 }
 
 // BenchmarkHeartbeat: what a status of a node costs that changes nothing.

@@ -10,8 +10,8 @@
 // platforms of an image come from, best first,
 //
 //  1. the ConfigMap of LoadedImages, which `mullion load` writes;
-//  2. the image's registry, asked only where neither the pod nor the image's
-//     name tells (policy.Unclear);
+//  2. the image's registry, queried only where neither the pod nor the image's
+//     name reveals the platform (policy.Unclear);
 //  3. the nodes that report to have the image.
 //
 // Every fact may stay unknown. Callers get a warning with the reason and

@@ -28,7 +28,7 @@ import (
 
 const (
 	// maxLoaded bounds the records: with at most 1 kB each they stay below the
-	// 1 MiB that a ConfigMap may have. The oldest goes first.
+	// 1 MiB that a ConfigMap may have. The oldest is dropped first.
 	maxLoaded = 500
 	// maxLoadedValue bounds one record, in bytes: a reference has at most 255
 	// bytes of name, 128 of tag or 135 of digest.
@@ -44,8 +44,8 @@ type Loaded struct {
 	Since     string `json:"since,omitempty"` // RFC 3339: when it was first recorded so
 }
 
-// key names a record; the end of it keeps apart what sanitising makes equal,
-// and the platforms of one reference.
+// key names a record; its suffix distinguishes references that sanitising makes
+// equal, and the platforms of one reference.
 func (l Loaded) key() string {
 	name := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._", r) {
@@ -57,7 +57,7 @@ func (l Loaded) key() string {
 	return name[:min(len(name), 200)] + "." + hex.EncodeToString(sum[:4]) // a key has at most 253 bytes
 }
 
-// decodeLoaded reads one record; ok is false for what cannot be one.
+// decodeLoaded reads one record; ok is false for any other text.
 func decodeLoaded(value string) (l Loaded, ok bool) {
 	if len(value) > maxLoadedValue || json.Unmarshal([]byte(value), &l) != nil {
 		return Loaded{}, false
@@ -84,9 +84,10 @@ func loadedImages(cm *corev1.ConfigMap) map[string]policy.Image {
 }
 
 // RecordLoaded notes images that were loaded onto hosts, so that pods with them
-// are recognised though their names say nothing and no registry has them. What
-// was noted of the same references before is replaced. The namespace is that of
-// an installation, "" for the default; it is made if it is not there.
+// are recognised although their names don't show the platform and no registry
+// has them. Earlier records of the same references are replaced. The namespace
+// belongs to an installation; "" means the default. It is created if it does
+// not exist.
 func RecordLoaded(ctx context.Context, client kubernetes.Interface, namespace string, images []Loaded) error {
 	namespace = cmp.Or(namespace, inventory.Namespace)
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -143,8 +144,8 @@ func writeLoaded(ctx context.Context, client kubernetes.Interface, namespace str
 	return err
 }
 
-// mergeLoaded replaces the records of the added references, drops what is no
-// record, and the oldest records beyond the limit.
+// mergeLoaded replaces the records of the added references, drops invalid
+// records, and the oldest records beyond the limit.
 func mergeLoaded(have map[string]string, add []Loaded) (data map[string]string, changed bool) {
 	records := map[string]Loaded{}
 	for key, value := range have {

@@ -40,9 +40,9 @@ func describeNode(n *corev1.Node) policy.Node {
 	return out
 }
 
-// nodeBuild reads the build from the label that the kubelet makes, or from what
-// the label is made of. A build that is newer than this program has its number
-// and a general name.
+// nodeBuild reads the build from the label that the kubelet makes, or from the
+// field that the label is made of. A build that is newer than this program has
+// its number and a general name.
 func nodeBuild(n *corev1.Node) winver.Build {
 	for _, text := range []string{n.Labels[corev1.LabelWindowsBuild], n.Status.NodeInfo.KernelVersion} {
 		v, err := winver.ParseOSVersion(text)
@@ -61,7 +61,7 @@ func nodeBuild(n *corev1.Node) winver.Build {
 	return winver.Build{}
 }
 
-// platforms are the labels by which those who run clusters mark their nodes.
+// platforms returns the labels by which providers of clusters mark their nodes.
 func platforms() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com/": "eks", "kubernetes.azure.com/": "aks", "cloud.google.com/gke-": "gke",
@@ -202,7 +202,7 @@ func (s *nodes) everywhere(image string) bool {
 	return windows > 0 && len(oses) == 1 && oses["windows"] == windows
 }
 
-// maxNodeImages bounds what is kept of one node: a kubelet reports 50 images by
+// maxNodeImages bounds the images kept of one node: a kubelet reports 50 images by
 // default (nodeStatusMaxImages), with up to 5 names each (MaxNamesPerImageInNodeStatus).
 const maxNodeImages = 1000
 

@@ -20,6 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/registry"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
@@ -67,11 +68,11 @@ type Source struct {
 	version atomic.Int64                            // minor version; 0 if not known
 	asked   atomic.Bool                             // the version is known, or cannot be
 
-	// What is watched.
+	// The watched kinds.
 	nodeKind, classKind, spaceKind, loadedKind kind
 
 	refs   registry.Parser
-	images *lookup.Images // nil: registries are not asked
+	images *lookup.Images // nil: registries are not queried
 }
 
 // New returns a Source. It sends no request before Run. Its client needs the
@@ -121,20 +122,20 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// Synced reports whether what exists is known, as far as it may be read.
+// Synced reports whether the caches hold all existing objects that may be read.
 func (s *Source) Synced() bool {
 	return s.asked.Load() && s.nodeKind.final() && s.classKind.final() && s.spaceKind.final() &&
 		s.loadedKind.final()
 }
 
-// Facts returns what is known for judging an object which is, or is to be, in
-// the namespace. It may be called concurrently; what it returns is shared, and
-// may not be changed. The warnings are for people.
+// Facts returns the known facts for judging an object which is, or is to be, in
+// the namespace. It may be called concurrently; the result is shared and must
+// not be changed. The warnings are for users.
 func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	var warnings []string
 	if !s.Synced() {
-		warnings = append(warnings, "the webhook is still reading the state of the cluster: this object was judged "+
-			"by what is known so far")
+		warnings = append(warnings, "the webhook is still reading the state of the cluster: this object was checked "+
+			"against its state so far")
 	}
 	f := policy.Facts{Kubernetes: policy.Version(s.version.Load()), DefaultOS: s.cfg.DefaultOS,
 		NoPrivileged: s.cfg.NoPrivileged}
@@ -151,7 +152,7 @@ func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Par
 	s.classesOf(ctx, &f, refs)
 	s.imagesOf(&f, refs)
 	if s.images != nil {
-		found, missing := s.images.Find(ctx, namespace, refs, s.withoutPresent(object.Unclear(f)))
+		found, missing := s.images.Find(ctx, namespace, refs, s.withoutPresent(place.Unclear(object, f)))
 		for image, i := range found {
 			set(&f.Images, image, i)
 		}
@@ -160,14 +161,14 @@ func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Par
 	return f, warnings
 }
 
-// Labels are those of a namespace; not ok if they are not known.
+// Labels returns the labels of a namespace. ok is false if they are not known.
 func (s *Source) Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool) {
 	n, ok := s.namespace(ctx, namespace)
 	return n.Labels, ok
 }
 
-// namespace returns what is known of a namespace. One that is newer than the cache is asked for: a namespace
-// and its pods often come in one file.
+// namespace returns a namespace from the cache. If it is newer than the cache, it is requested from the API
+// server: a namespace and its pods often come in one file.
 func (s *Source) namespace(ctx context.Context, namespace string) (n policy.Namespace, ok bool) {
 	if n, ok := s.spaces.get(namespace); ok || namespace == "" {
 		return n, ok
@@ -191,7 +192,7 @@ func (s *Source) classesOf(ctx context.Context, f *policy.Facts, refs []policy.R
 		c, err := s.client.NodeV1().RuntimeClasses().Get(ctx, r.RuntimeClass, metav1.GetOptions{})
 		cancel()
 		if err != nil {
-			continue // it is not there, or not known
+			continue // it does not exist, or is not known
 		}
 		with := maps.Clone(f.RuntimeClasses)
 		if with == nil {
@@ -203,7 +204,7 @@ func (s *Source) classesOf(ctx context.Context, f *policy.Facts, refs []policy.R
 }
 
 // withoutPresent removes images that all Windows nodes have: the stand-ins of
-// emulated hosts, for which nothing is downloaded, and what has been preloaded.
+// emulated hosts, which are not downloaded, and preloaded images.
 func (s *Source) withoutPresent(unclear [][]string) [][]string {
 	for i, images := range unclear {
 		unclear[i] = slices.DeleteFunc(images, func(image string) bool {
@@ -214,7 +215,7 @@ func (s *Source) withoutPresent(unclear [][]string) [][]string {
 	return unclear
 }
 
-// imagesOf adds what the cluster itself knows of the images.
+// imagesOf adds the cluster's own data about the images.
 func (s *Source) imagesOf(f *policy.Facts, refs []policy.References) {
 	var loaded map[string]policy.Image
 	if p := s.loaded.Load(); p != nil {
@@ -224,7 +225,7 @@ func (s *Source) imagesOf(f *policy.Facts, refs []policy.References) {
 		for _, image := range r.Images {
 			ref, ok := s.refs.Parse(image)
 			if !ok {
-				continue // the API server or the kubelet says what is wrong
+				continue // the API server or the kubelet reports the error
 			}
 			if i, ok := loaded[ref.Text]; ok {
 				set(&f.Images, image, i)

@@ -9,9 +9,11 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -248,7 +250,19 @@ func TestForbiddenIsUnknown(t *testing.T) {
 // until the test ends, and returns its reference.
 func serveImage(t testing.TB, reference string) string {
 	t.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	image, _ := serveCounted(t, reference)
+	return image
+}
+
+// serveCounted serves an image, and returns how many requests came for it after it was written.
+func serveCounted(t testing.TB, reference string) (served string, requests *atomic.Int64) {
+	t.Helper()
+	requests = &atomic.Int64{}
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		handler.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64",
 		OSVersion: "10.0.20348.5"})
@@ -262,7 +276,8 @@ func serveImage(t testing.TB, reference string) string {
 	if err := remote.Write(tag, image); err != nil {
 		t.Fatal(err)
 	}
-	return tag.String()
+	requests.Store(0)
+	return tag.String(), requests
 }
 
 // TestImagesOfRegistries: registries are asked, unless that is turned off.

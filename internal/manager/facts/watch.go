@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/controller"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
@@ -49,7 +50,7 @@ func Rules() []rbacv1.PolicyRule {
 	}, lookup.Rules()...)
 }
 
-// NamespaceRules are the rights that it needs in Config.Namespace beside those.
+// NamespaceRules returns the additional rights that it needs in Config.Namespace.
 func NamespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		ResourceNames: []string{inventory.LoadedImages}, Verbs: []string{"get", "list", "watch"}}}
@@ -88,7 +89,7 @@ func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 				k.denied.Store(true)
 			}
 			if ctx.Err() == nil {
-				s.cfg.Log.Warn("what the cluster has is not known, or not up to date", "kind", w.name,
+				s.cfg.Log.Warn("the objects of the cluster are unknown or outdated", "kind", w.name,
 					logkey.Error, err)
 			}
 		})
@@ -104,22 +105,12 @@ func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 
 // handlers makes typed handlers of events; a change is an addition.
 func handlers[T any](set, remove func(T)) cache.ResourceEventHandlerFuncs {
-	apply := func(obj any, f func(T)) {
-		if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = d.Obj
-		}
-		if o, ok := obj.(T); ok {
-			f(o)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { apply(obj, set) },
-		UpdateFunc: func(_, obj any) { apply(obj, set) },
-		DeleteFunc: func(obj any) { apply(obj, remove) },
-	}
+	add := controller.Typed(set)
+	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) },
+		DeleteFunc: controller.Typed(remove)}
 }
 
-// slim drops what is not read from objects before they are kept.
+// slim drops unused fields from objects before they are cached.
 func slim(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)
@@ -160,7 +151,7 @@ func (s *classes) all() map[string]policy.RuntimeClass {
 	return s.byName
 }
 
-// spaces keeps what is known of namespaces.
+// spaces caches namespaces.
 type spaces struct {
 	mu     sync.RWMutex
 	byName map[string]policy.Namespace // guarded by mu

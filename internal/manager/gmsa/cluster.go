@@ -24,7 +24,7 @@ const (
 	resource = "gmsacredentialspecs"
 )
 
-// Why there are no contents.
+// The reasons for missing contents.
 var (
 	errNotFound   = errors.New("no such GMSACredentialSpec")
 	errNoContents = errors.New("the GMSACredentialSpec has no credspec")
@@ -33,7 +33,7 @@ var (
 // Cluster answers questions about credential specs.
 type Cluster interface {
 	// CredentialSpec is the credspec of a GMSACredentialSpec as JSON. The error is
-	// errNotFound or errNoContents, or what kept it from being read.
+	// errNotFound or errNoContents, or the error of reading it.
 	CredentialSpec(ctx context.Context, name string) (string, error)
 	// MayUse reports whether a service account may use a credential spec in its
 	// namespace, and why (not), if there is a reason.
@@ -53,7 +53,7 @@ func OptOut() []Label {
 	return []Label{{"windows.k8s.io/disabled", "true"}, {"gmsa-webhook", "disabled"}}
 }
 
-// API is the Cluster that reads from an API server. Nothing is cached: pods
+// API is the Cluster that reads from an API server. It does not cache: pods
 // with a GMSA are few, and revoking a right must take effect at once.
 type API struct {
 	Dynamic dynamic.Interface
@@ -81,8 +81,8 @@ func (a API) CredentialSpec(ctx context.Context, name string) (string, error) {
 	return string(text), nil
 }
 
-// MayUse asks the API server's authorizers. A RoleBinding in the namespace is
-// enough.
+// MayUse queries the API server's authorizers. A RoleBinding in the namespace
+// is enough.
 func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string) (bool, string, error) {
 	// The names that a service account's tokens have: k8s.io/apiserver
 	// pkg/authentication/serviceaccount, MakeUsername and MakeGroupNames.
@@ -99,7 +99,7 @@ func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string)
 	out, err := a.Client.AuthorizationV1().LocalSubjectAccessReviews(namespace).Create(ctx, review,
 		metav1.CreateOptions{})
 	if err != nil {
-		return false, "", fmt.Errorf("ask whether the service account may use it: %w", err)
+		return false, "", fmt.Errorf("check the service account's right to use it: %w", err)
 	}
 	return out.Status.Allowed && !out.Status.Denied, out.Status.Reason, nil
 }

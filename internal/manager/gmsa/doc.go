@@ -9,14 +9,14 @@
 // (admission-webhook/webhook.go at 993de21; the messages are the same, because
 // runbooks quote them), but for these:
 //
-//   - init containers and ephemeral containers count too. Upstream looks at the
+//   - init containers and ephemeral containers count too. Upstream checks the
 //     pod and its containers only: contents preset on an init container pass
 //     unchecked there, and anyone who may create pods can use any account.
-//   - a GMSA that an update takes away is a change too.
+//   - the removal of a GMSA by an update is a change too.
 //   - preset contents that name a key twice are refused. Upstream compares the
 //     last of both values; Windows may take the other.
 //   - contents that were not filled in are refused: upstream's Mutate fails closed
 //     for every pod of the cluster, Then may fail open.
 //   - a name that cannot be one is left to the API server's validation, which
-//     says what is wrong with it.
+//     reports the error.
 package gmsa

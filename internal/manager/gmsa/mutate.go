@@ -21,8 +21,8 @@ import (
 // Config configures the handling of pods with a GMSA.
 type Config struct {
 	Cluster Cluster
-	// RandomHostname gives each pod with a GMSA a host name of its own, if it asks
-	// for none: domains confuse pods of one account and one name. Upstream's
+	// RandomHostname gives each pod with a GMSA a unique host name, if it does not
+	// set one: domains confuse pods of one account and one name. Upstream's
 	// RANDOM_HOSTNAME.
 	RandomHostname bool
 }
@@ -86,8 +86,8 @@ func Mutate(c Config) webhook.Handler {
 // calls next: one request of the API server instead of two. It is registered
 // for namespaces that opted out of GMSA too, so it checks for that.
 //
-// Unlike Mutate it may be registered to fail open: Validate refuses what was not
-// filled in.
+// Unlike Mutate it may be registered to fail open: Validate refuses pods that
+// were not filled in.
 func MutateThen(c Config, next webhook.Handler) webhook.Handler {
 	mutate := Mutate(c)
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
@@ -107,8 +107,8 @@ func MutateThen(c Config, next webhook.Handler) webhook.Handler {
 		if err != nil || !resp.Allowed {
 			return resp, err
 		}
-		// What was filled in is added last: no path of it depends on what next adds,
-		// and next does not take Windows options away.
+		// The filled-in fields are added last: no path of it depends on what next
+		// adds, and next does not take Windows options away.
 		resp.Edits = append(resp.Edits, filled.Edits...)
 		if len(filled.Audit) > 0 {
 			maps.Copy(filled.Audit, resp.Audit)

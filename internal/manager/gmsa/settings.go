@@ -25,14 +25,14 @@ type setting struct {
 	contents *string
 }
 
-// id tells the settings of one pod apart, whatever their order is.
+// id identifies a setting within its pod, independently of the order.
 func (s setting) id() string { return s.list + "/" + s.name }
 
 func (s setting) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
 
 func (s setting) empty() bool { return s.spec == nil && s.contents == nil }
 
-// settings lists those of a pod that name a GMSA or hold a credential spec.
+// settings lists a pod's settings that name a GMSA or hold a credential spec.
 func settings(pod map[string]any) []setting {
 	var out []setting
 	add := func(s setting, at tree.Value) {
@@ -58,7 +58,7 @@ func settings(pod map[string]any) []setting {
 	return out
 }
 
-// text returns the string that a field holds; nil if it holds none.
+// text returns the string in a field, or nil if it is not a string.
 func text(v tree.Value) *string {
 	if s, ok := v.Raw().(string); ok {
 		return &s

@@ -39,11 +39,11 @@ func Validate(c Config) webhook.Handler {
 type validator struct {
 	reader
 	request *webhook.Request
-	allowed map[string]bool // names of credential specs that were asked about
+	allowed map[string]bool // names of credential specs that were checked
 }
 
-// update refuses changes of what is there. Ephemeral containers may be added;
-// they are judged as new ones.
+// update refuses changes of existing settings. Ephemeral containers may be
+// added; they are judged as new ones.
 func (v *validator) update(ctx context.Context) webhook.Response {
 	old := byID(v.request.OldObject)
 	var added []setting
@@ -77,7 +77,7 @@ func modified(what string, s setting) webhook.Response {
 		s)
 }
 
-// difference names what two settings differ in.
+// difference names the fields in which two settings differ.
 func difference(a, b setting) string {
 	var out []string
 	if !equal(a.spec, b.spec) {
@@ -128,13 +128,13 @@ func (v *validator) one(ctx context.Context, s setting) *webhook.Response {
 	out := refuse(http.StatusUnprocessableEntity, "the GMSA cred spec contents for %s does not match the contents of "+
 		"GMSA resource %q", s, *s.spec)
 	if err != nil {
-		// Do not show the contents; only say that they are not JSON.
+		// Do not show the contents; only report that they are not JSON.
 		out.Refusal.Message += ": they are not JSON"
 	}
 	return &out
 }
 
-// mayUse asks whether the pod's service account may use a credential spec.
+// mayUse checks whether the pod's service account may use a credential spec.
 func (v *validator) mayUse(ctx context.Context, spec string) *webhook.Response {
 	if v.allowed[spec] {
 		return nil

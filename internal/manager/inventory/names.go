@@ -3,7 +3,7 @@
 
 package inventory
 
-// The names of what a manager has in a cluster.
+// The names of a manager's objects in a cluster.
 const (
 	Namespace    = "mullion-system"  // of all below, unless an installation chose another
 	Service      = "mullion-webhook" // where the API server finds the webhooks

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package inventory describes what a manager has in a cluster: the names, its
-// namespace, its rights, and the definition of GMSACredentialSpec. The control
-// plane of `mullion up` makes these objects; `mullion install` adds what runs a
-// manager in a cluster to them. The Helm chart is compared with what
-// `mullion install` makes (docs/internals/install.md).
+// Package inventory describes the objects of a manager in a cluster: the names,
+// its namespace, its rights, and the definition of GMSACredentialSpec. The
+// control plane of `mullion up` makes these objects; `mullion install` adds the
+// objects that run a manager in a cluster. The Helm chart is compared with the
+// output of `mullion install` (docs/internals/install.md).
 package inventory
 
 import (
@@ -22,15 +22,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Manager is a manager as the cluster knows it.
+// Manager is the identity of a manager in the cluster.
 type Manager struct {
 	Name      string            // of its roles and of their bindings
-	Namespace string            // where it keeps what it writes
+	Namespace string            // the namespace of its own objects
 	Labels    map[string]string // of all its objects
 	Subject   rbacv1.Subject    // who it is
 
-	ClusterRules   []rbacv1.PolicyRule // what it may do in the whole cluster
-	NamespaceRules []rbacv1.PolicyRule // what it may do in its namespace
+	ClusterRules   []rbacv1.PolicyRule // its rights in the whole cluster
+	NamespaceRules []rbacv1.PolicyRule // its rights in its namespace
 }
 
 // Space returns the manager's namespace.
@@ -90,8 +90,8 @@ func Definition(labels map[string]string) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Untyped turns a typed object into what is sent to an API server: without a
-// status, and without what the Go types write although nothing set it.
+// Untyped converts a typed object to the form sent to an API server: without a
+// status, and without unset fields that the Go types write.
 func Untyped(o runtime.Object) (*unstructured.Unstructured, error) {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -102,8 +102,8 @@ func Untyped(o runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: m}, nil
 }
 
-// prune removes nulls and empty maps, and reports whether nothing is left. In no
-// object of a manager an empty map means something.
+// prune removes nulls and empty maps, and reports whether the result is empty.
+// An empty map has no meaning in a manager's objects.
 func prune(v any) (empty bool) {
 	switch v := v.(type) {
 	case nil:

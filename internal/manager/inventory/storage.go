@@ -11,16 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/mullion-k8s/mullion/internal/storage"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 )
 
 // storageNode is the name of the role of nodes with volumes.
 const storageNode = "mullion:storage-node"
 
-// Storage returns what the class mullion-local needs beside the class itself, which the
-// manager makes: the CSIDriver, by which nodes know that they are to run the driver,
-// and their right to see whether a volume's PersistentVolume exists and which cluster
-// they are in. A node can read a PersistentVolume by its name only, not list them.
+// Storage returns the objects that the class mullion-local needs. The manager makes the
+// class itself: the CSIDriver, which makes nodes run the driver, and their right to
+// identify their cluster.
 func Storage(labels map[string]string) []runtime.Object {
 	no, yes, file := false, true, storagev1.FileFSGroupPolicy
 	meta := func(name string) metav1.ObjectMeta {
@@ -39,7 +38,6 @@ func Storage(labels map[string]string) []runtime.Object {
 			},
 		},
 		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(storageNode), Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"get"}},
 			{APIGroups: []string{""}, Resources: []string{"namespaces"},
 				ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
 		}},

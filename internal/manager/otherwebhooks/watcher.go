@@ -32,23 +32,23 @@ import (
 const (
 	group    = "admissionregistration.k8s.io"
 	policies = "mutatingadmissionpolicies"
-	// lookEvery is how often an API server without mutating admission policies is
-	// asked whether it has learnt them: it may be upgraded.
+	// lookEvery is the interval at which an API server without mutating admission
+	// policies is checked for them: it may be upgraded.
 	lookEvery = 10 * time.Minute
 )
 
-// Config says whom to ask.
+// Config holds the sources of a Watcher.
 type Config struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Labels are those of a namespace; not ok if they are not known.
+	// Labels returns the labels of a namespace. ok is false if they are not known.
 	Labels func(ctx context.Context, namespace string) (labels map[string]string, ok bool)
-	// Own is the name of our own MutatingWebhookConfiguration.
+	// Own is the name of mullion's own MutatingWebhookConfiguration.
 	Own string
 	Log *slog.Logger
 }
 
-// Watcher keeps what it knows up to date.
+// Watcher keeps its list of webhooks and policies up to date.
 type Watcher struct {
 	cfg    Config
 	others atomic.Pointer[[]other] // nil while they are not known
@@ -60,10 +60,10 @@ type other struct {
 	namespaces labels.Selector
 }
 
-// New makes a watcher, which knows nothing until it runs.
+// New returns a watcher. It has no data until it runs.
 func New(c Config) *Watcher { return &Watcher{cfg: c} }
 
-// Alone reports whether nothing else changes new pods of a namespace. It is
+// Alone reports whether mullion alone changes new pods of a namespace. It is
 // false as long as that is not known.
 func (w *Watcher) Alone(ctx context.Context, namespace string) bool {
 	others := w.others.Load()
@@ -82,7 +82,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The API server may serve them later: look again.
+		// The API server may serve them later: retry.
 		round, cancel := ctx, context.CancelFunc(func() {})
 		if policies.Empty() {
 			round, cancel = context.WithTimeout(ctx, lookEvery)
@@ -96,7 +96,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // servedPolicies is the resource of mutating admission policies (alpha in
-// Kubernetes 1.32, beta and off by default in 1.34); empty if there is none.
+// Kubernetes 1.32, beta and off by default in 1.34). It is empty if the server
+// does not have it.
 func (w *Watcher) servedPolicies() (schema.GroupVersionResource, error) {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		gv := schema.GroupVersion{Group: group, Version: version}
@@ -105,7 +106,7 @@ func (w *Watcher) servedPolicies() (schema.GroupVersionResource, error) {
 			continue
 		}
 		if err != nil {
-			return schema.GroupVersionResource{}, fmt.Errorf("ask for the resources of %s: %w", gv, err)
+			return schema.GroupVersionResource{}, fmt.Errorf("list the resources of %s: %w", gv, err)
 		}
 		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == policies }) {
 			return gv.WithResource(policies), nil
@@ -114,7 +115,7 @@ func (w *Watcher) servedPolicies() (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, nil
 }
 
-// watch keeps Alone true to what exists, until the context ends.
+// watch keeps Alone up to date until the context ends.
 func (w *Watcher) watch(ctx context.Context, policies schema.GroupVersionResource) error {
 	typed := informers.NewSharedInformerFactory(w.cfg.Client, 0)
 	trees := dynamicinformer.NewDynamicSharedInformerFactory(w.cfg.Dynamic, 0)
@@ -123,13 +124,14 @@ func (w *Watcher) watch(ctx context.Context, policies schema.GroupVersionResourc
 	if !policies.Empty() {
 		watched = append(watched, trees.ForResource(policies).Informer())
 	}
-	var mu sync.Mutex // the informers tell at the same time; the last look must be the one that counts
+	var mu sync.Mutex // informers notify concurrently; the last look must win
 	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		others := []other{}
 		for _, informer := range watched {
-			// What was received is in the store already; until all is received nothing is known.
+			// Received objects are in the store already; until all are received the answer is
+			// not known.
 			if !informer.HasSynced() {
 				return
 			}
@@ -155,15 +157,15 @@ func (w *Watcher) watch(ctx context.Context, policies schema.GroupVersionResourc
 	defer trees.Shutdown()
 	for _, informer := range watched {
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return nil // asked to end
+			return nil // stopped by the caller
 		}
 	}
-	look() // there may be nothing to be told of
+	look() // there may be no objects, and so no notification
 	<-ctx.Done()
 	return nil
 }
 
-// parts are those of an object, if it is not ours, that may change new pods.
+// parts returns the parts of an object, if it is not mullion's, that may change new pods.
 func (w *Watcher) parts(object any) []other {
 	switch o := object.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -230,7 +232,7 @@ func newPods(r admissionregistrationv1.RuleWithOperations) bool {
 }
 
 // Rules are the rights that the watcher needs in the whole cluster: to see who
-// changes objects, and nothing of the objects.
+// changes objects, but not the objects themselves.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{group}, Resources: []string{"mutatingwebhookconfigurations", policies},

@@ -26,7 +26,7 @@ const (
 	ClassesWebhook    = "runtimeclasses.mullion.dev"
 )
 
-// The paths that the webhooks are asked at.
+// The paths of the webhooks.
 const (
 	PlacementPath    = "/placement"
 	RulesPath        = "/rules"
@@ -48,28 +48,29 @@ type Service struct {
 // Host is the name that the serving certificate must have.
 func (s Service) Host() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// Config says how the webhooks are reached and what happens when they are not.
+// Config sets the address of the webhooks and the failure policy.
 type Config struct {
 	// URL is where the API server finds the webhooks, without a path:
 	// https://127.0.0.1:9443. Either it or Service is set.
 	URL     string
 	Service Service
-	// Namespace is the manager's own; the webhooks are not asked about it.
+	// Namespace is the manager's own; the webhooks do not review it.
 	Namespace string
 	// CABundle is PEM: the authorities that may have signed the serving
 	// certificate.
 	CABundle []byte
-	// RulesFailurePolicy applies to an object when the rules cannot be asked:
-	// Ignore (the default) or Fail.
+	// RulesFailurePolicy applies to an object when the webhook cannot be
+	// reached: Ignore (the default) or Fail.
 	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
 	// NoGMSA leaves the GMSA webhooks out, where upstream's own are installed.
 	NoGMSA bool
-	// Owner makes the configurations go when the object goes: what is installed is
-	// removed as one, although the manager itself made this part of it. Nil: none.
+	// Owner, if not nil, is the object with which the configurations are garbage
+	// collected: an installation is removed as a whole, although the manager
+	// itself made this part of it.
 	Owner *metav1.OwnerReference
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns an error if the configuration is invalid.
 func (c Config) Validate() error {
 	switch hasURL, hasService := c.URL != "", c.Service != (Service{}); {
 	case hasURL == hasService:
@@ -81,7 +82,7 @@ func (c Config) Validate() error {
 		}
 		if u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||
 			u.User != nil {
-			return fmt.Errorf("address of the webhooks %q: want https://HOST:PORT and nothing else", c.URL)
+			return fmt.Errorf("address of the webhooks %q: want https://HOST:PORT only", c.URL)
 		}
 	case c.Service.Namespace == "" || c.Service.Name == "":
 		return errors.New("address of the webhooks: the Service needs a namespace and a name")

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package registration is how the API server comes to know the webhooks: the
-// two configurations as pure values, and a keeper that applies them and puts
-// back what others change.
+// Package registration registers the webhooks at the API server: the two
+// configurations as pure values, and a keeper that applies them and reverts
+// others' changes.
 //
 // The rules of the configurations, and why:
 //
-//   - Mutating webhooks fail open where nothing is lost by it (placement), and
-//     the final state is judged: with placement where nothing else changes pods,
+//   - Mutating webhooks fail open where that is harmless (placement), and
+//     the final state is judged: with placement if no other webhook changes pods,
 //     and else by a validating webhook, which a label selects.
-//   - What decides about rights (GMSA) fails closed, but is only asked about
-//     pods that use a GMSA: no other pod ever waits for it.
+//   - Webhooks that decide about rights (GMSA) fail closed, but only review
+//     pods that use a GMSA: no other pod ever waits for them.
 //   - kube-system, the manager's own namespace and namespaces that opt out are
-//     never asked about, so that a cluster whose webhooks are down can start,
+//     never reviewed, so that a cluster whose webhooks are down can start,
 //     and can start them.
 //   - Match conditions keep objects away that no rule is about.
 //

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 // fieldManager owns the fields that the keeper applies.
@@ -37,19 +38,19 @@ const (
 	settle = 200 * time.Millisecond
 )
 
-// errNoBundle: the certificates are not there yet.
+// errNoBundle: the certificates do not exist yet.
 var errNoBundle = errors.New("there is no certificate yet")
 
-// KeeperConfig says what is kept.
+// KeeperConfig configures a Keeper.
 type KeeperConfig struct {
 	Client kubernetes.Interface
 	// Config is the configuration to apply; the keeper fills in CABundle and
 	// Owner in.
 	Config Config
-	// Owner finds the owner; nil: there is none.
+	// Owner finds the owner; nil: no owner.
 	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
 	// Answers reports whether the webhooks answer, with a certificate that the bundle
-	// trusts, at the address by which the API server will ask. Nothing is
+	// trusts, at the address that the API server will use. The webhooks are not
 	// registered before.
 	Answers func(ctx context.Context, bundle []byte) error
 	Log     *slog.Logger
@@ -57,8 +58,8 @@ type KeeperConfig struct {
 
 // Keeper applies the configurations and keeps them so.
 type Keeper struct {
-	cfg    KeeperConfig
-	events chan struct{}
+	cfg     KeeperConfig
+	changed supervise.Bell
 
 	mu       sync.Mutex
 	bundle   []byte // guarded by mu
@@ -68,7 +69,7 @@ type Keeper struct {
 
 // NewKeeper makes a keeper.
 func NewKeeper(c KeeperConfig) *Keeper {
-	return &Keeper{cfg: c, events: make(chan struct{}, 1), state: errNoBundle}
+	return &Keeper{cfg: c, state: errNoBundle}
 }
 
 // Trust sets the bundle of authorities; it is applied soon.
@@ -76,22 +77,15 @@ func (k *Keeper) Trust(bundle []byte) {
 	k.mu.Lock()
 	k.bundle = bundle
 	k.mu.Unlock()
-	k.poke()
+	k.changed.Ring()
 }
 
-// Registered is nil once the configurations are applied, and else says why they
-// are not.
+// Registered returns nil once the configurations are applied, and until then
+// the reason why they are not.
 func (k *Keeper) Registered() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.state
-}
-
-func (k *Keeper) poke() {
-	select {
-	case k.events <- struct{}{}:
-	default: // one is enough
-	}
 }
 
 // Run keeps the configurations until the context is cancelled; then they stay
@@ -102,7 +96,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
 		}))
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { k.poke() }, UpdateFunc: func(any, any) { k.poke() }, DeleteFunc: func(any) { k.poke() },
+		AddFunc: func(any) { k.changed.Ring() }, UpdateFunc: func(any, any) { k.changed.Ring() },
+		DeleteFunc: func(any) { k.changed.Ring() },
 	}
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer(),
@@ -116,6 +111,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	retry := retryMin
 	for {
+		rung := k.changed.Next()
 		err := k.apply(ctx)
 		k.mu.Lock()
 		k.state = err
@@ -134,7 +130,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case <-again:
 			continue
-		case <-k.events:
+		case <-rung:
 		}
 		select {
 		case <-ctx.Done():
@@ -154,7 +150,7 @@ func (k *Keeper) apply(ctx context.Context) error {
 	}
 	if !answered && k.cfg.Answers != nil {
 		if err := k.cfg.Answers(ctx, bundle); err != nil {
-			return fmt.Errorf("ask the webhooks: %w", err)
+			return fmt.Errorf("query the webhooks: %w", err)
 		}
 		k.mu.Lock()
 		k.answered = true
@@ -169,7 +165,7 @@ func (k *Keeper) apply(ctx context.Context) error {
 		}
 	}
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: new(true)}
-	// Validating first: what is mutated is always judged afterwards.
+	// Validating first: so every mutated object is judged afterwards.
 	if err := fault.Point(ctx, "registration.validating"); err != nil {
 		return err
 	}
@@ -201,8 +197,8 @@ func Rules() []rbacv1.PolicyRule {
 		APIGroups:     []string{"admissionregistration.k8s.io"},
 		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 		ResourceNames: []string{Name},
-		// A server-side apply of what is not there yet is a create with a name; list
-		// and watch ask for the one name.
+		// A server-side apply of a missing object is a create with a name; list and
+		// watch select the one name.
 		Verbs: []string{"create", "list", "patch", "watch"},
 	}}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 )
 
 // How long the API server waits, in seconds. Pods wait as long when a webhook
@@ -28,9 +28,9 @@ const (
 func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
 	again := admissionregistrationv1.IfNeededReinvocationPolicy
 	hooks := []admissionregistrationv1.MutatingWebhook{{
-		// No match conditions: nearly every pod is asked about, and each set of
+		// No match conditions: nearly every pod is reviewed, and each set of
 		// conditions costs the API server a copy of the pod, twice if a webhook
-		// changes it. The handler leaves alone what is to be left alone.
+		// changes it. The handler skips the pods to be left alone.
 		Name: PlacementWebhook, ClientConfig: c.client(PlacementPath),
 		Rules: []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"},
 			admissionregistrationv1.Create)},
@@ -49,7 +49,8 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		ReinvocationPolicy: &again,
 	}, {
 		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath),
-		Rules: []admissionregistrationv1.RuleWithOperations{classes()}, MatchConditions: classesConditions(),
+		Rules: []admissionregistrationv1.RuleWithOperations{clusterRule("node.k8s.io", "runtimeclasses",
+			admissionregistrationv1.Create, admissionregistrationv1.Update)}, MatchConditions: classesConditions(),
 		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// It may delete a class of the controller, so that a user's finds the name free.
 		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
@@ -102,6 +103,7 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 			rule("", []string{"pods", "pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
 			rule("apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, both...),
 			rule("batch", []string{"cronjobs", "jobs"}, both...),
+			clusterRule("storage.k8s.io", "storageclasses", admissionregistrationv1.Create),
 		},
 		NamespaceSelector: c.namespaces(), MatchConditions: rulesConditions(),
 		FailurePolicy: &policy, TimeoutSeconds: new(timeoutSeconds),
@@ -130,14 +132,14 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 }
 
 // ValidatesWithPlacement reports whether new pods are validated in the answer of
-// placement, where nothing changes them afterwards. They are not where no pod may
-// be made without a verdict: placement fails open.
+// placement, where no other webhook changes them afterwards. They are not where
+// no pod may be made without a verdict: placement fails open.
 func (c Config) ValidatesWithPlacement() bool {
 	return c.RulesFailurePolicy != admissionregistrationv1.Fail
 }
 
-// judgedLater selects the new pods that placement has not judged. A selector of
-// labels costs the API server nothing; nil takes all.
+// judgedLater selects the new pods that placement has not judged. A label
+// selector is free for the API server; nil selects all.
 func (c Config) judgedLater() *metav1.LabelSelector {
 	if !c.ValidatesWithPlacement() {
 		return nil
@@ -170,13 +172,13 @@ func (c Config) Exempts(namespace string, labels map[string]string) bool {
 func Judges(kind string) bool {
 	switch kind {
 	case "Pod", "PodTemplate", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet",
-		"StatefulSet", "CronJob", "Job":
+		"StatefulSet", "CronJob", "Job", "StorageClass":
 		return true
 	}
 	return false
 }
 
-// gmsaNamespaces also leaves out what upstream's webhook leaves out.
+// gmsaNamespaces also excludes the namespaces that upstream's webhook excludes.
 func (c Config) gmsaNamespaces() *metav1.LabelSelector {
 	s := c.namespaces()
 	for _, l := range gmsa.OptOut() {
@@ -197,9 +199,10 @@ func rule(group string, resources []string,
 	}}
 }
 
-// classes: RuntimeClasses have no namespace.
-func classes() admissionregistrationv1.RuleWithOperations {
-	r := rule("node.k8s.io", []string{"runtimeclasses"}, admissionregistrationv1.Create, admissionregistrationv1.Update)
+// clusterRule is a rule for objects without a namespace.
+func clusterRule(group, resource string,
+	ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	r := rule(group, []string{resource}, ops...)
 	r.Scope = new(admissionregistrationv1.ClusterScope)
 	return r
 }
@@ -218,8 +221,8 @@ func classesConditions() []admissionregistrationv1.MatchCondition {
 	}
 }
 
-// notMirror: a mirror pod only shows what a kubelet runs from a file, whatever
-// the API says about it.
+// notMirror: a mirror pod only shows a pod that a kubelet runs from a file,
+// independently of the API.
 func notMirror() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-a-mirror-pod",
@@ -228,7 +231,7 @@ func notMirror() admissionregistrationv1.MatchCondition {
 	}
 }
 
-// notDeleted: what is on its way out must not be held up.
+// notDeleted: objects being deleted must not be delayed.
 func notDeleted() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name:       "not-being-deleted",
@@ -251,7 +254,7 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
 		notMirror(), notDeleted(),
 		{
-			// A Deployment has been judged; its ReplicaSets say the same.
+			// A Deployment has been judged; its ReplicaSets have the same template.
 			Name: "not-made-by-a-controller-that-was-judged",
 			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || ` +
 				`!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ` +
@@ -266,16 +269,16 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 	}
 }
 
-// notOnLinux: placement has found nothing about Windows in a pod and put it on
-// Linux nodes: no rule looks at it. This is the one question that every ordinary
-// pod of the cluster would wait for without need.
+// notOnLinux: placement has found no sign of Windows in a pod and put it on
+// Linux nodes: no rule applies. This is the one review that would needlessly
+// delay every ordinary pod of the cluster.
 func notOnLinux() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-placed-on-linux",
 		Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || `+
 			`!object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || `+
 			`object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
-			policy.ReasonAnnotation),
+			place.ReasonAnnotation),
 	}
 }
 

@@ -13,6 +13,6 @@
 //
 // Objects are read as trees and changed by JSON patches, so that fields that
 // are newer than this program survive. A Handler that cannot decide returns an
-// error: the API server sees a failed call, and does what the webhook's
-// failurePolicy says. Only what policy calls an error is refused.
+// error: the API server sees a failed call, and applies the webhook's
+// failurePolicy. Only findings that policy calls errors are refused.
 package webhook

@@ -14,15 +14,16 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
-// Facts provides what the rules need to know besides the object.
+// Facts provides the facts that the rules need besides the object.
 //
-// It must answer before the context's deadline, with what it knows by then;
-// one that does not is not waited for. It may be called concurrently, and must
-// not change the object.
+// It must answer before the context's deadline, with the facts it has by then;
+// the caller does not wait longer. It may be called concurrently, and must not
+// change the object.
 type Facts interface {
-	// Facts returns what is known for judging object, which is (to be) in
+	// Facts returns the known facts for judging object, which is (to be) in
 	// namespace. The warnings are for users: kubectl prints them ("registry X
 	// does not answer: the image's build is not known").
 	Facts(ctx context.Context, namespace string, object *policy.Parsed) (facts policy.Facts, warnings []string)
@@ -37,7 +38,7 @@ const (
 	maxQueries = 64
 )
 
-// factsClient asks for facts, with a time limit.
+// factsClient requests facts, with a time limit.
 type factsClient struct {
 	facts   Facts
 	queries atomic.Int32
@@ -50,8 +51,8 @@ type answer struct {
 	warnings []string
 }
 
-// get never fails: without facts the object is judged by itself, and people are
-// told.
+// get never fails: without facts the object is judged by itself, with a warning
+// to the user.
 func (a *factsClient) get(ctx context.Context, r *Request) answer {
 	if r.known == nil {
 		r.known = new(a.query(ctx, r))
@@ -104,21 +105,21 @@ func (a *factsClient) query(ctx context.Context, r *Request) answer {
 // grace is for Facts that obey the context: they return just after it.
 const grace = 20 * time.Millisecond
 
-// evaluators makes one policy.Evaluator for each version of Kubernetes.
+// evaluators makes one rule.Set for each version of Kubernetes.
 type evaluators struct {
 	mu   sync.Mutex
-	made map[policy.Version]*policy.Evaluator // guarded by mu
+	made map[policy.Version]*rule.Set // guarded by mu
 }
 
-func (j *evaluators) get(v policy.Version) *policy.Evaluator {
+func (j *evaluators) get(v policy.Version) *rule.Set {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e := j.made[v]
 	if e == nil {
 		if j.made == nil {
-			j.made = map[policy.Version]*policy.Evaluator{}
+			j.made = map[policy.Version]*rule.Set{}
 		}
-		e = policy.New(policy.Facts{Kubernetes: v})
+		e = rule.New(policy.Facts{Kubernetes: v})
 		j.made[v] = e
 	}
 	return e

@@ -5,9 +5,9 @@ package webhook
 
 import "github.com/mullion-k8s/mullion/internal/policy"
 
-// Labels of a namespace that choose, as those of Pod Security Admission do, which
-// findings are refused, which are told to the user, and which are written into
-// the audit log.
+// Labels of a namespace that choose, like the labels of Pod Security Admission,
+// which findings are refused, which are shown to the user as warnings, and which
+// are written into the audit log.
 const (
 	enforceLabel = "admission.mullion.dev/enforce"
 	warnLabel    = "admission.mullion.dev/warn"
@@ -21,10 +21,10 @@ const (
 	levelStrict    = "strict"     // warnings too: it runs, but not as written
 )
 
-// levels are those that hold in a namespace.
+// levels holds the levels of a namespace.
 type levels struct{ enforce, warn, audit string }
 
-// defaultLevels are those of namespaces without labels.
+// defaultLevels returns the levels of namespaces without labels.
 func defaultLevels(a policy.Admission) levels {
 	switch a {
 	case policy.AdmissionWarn:
@@ -36,7 +36,7 @@ func defaultLevels(a policy.Admission) levels {
 }
 
 // with returns the levels that hold where a namespace has labels. A value that is
-// not a level counts as none given.
+// not a level is ignored.
 func (l levels) with(labels map[string]string) levels {
 	read := func(label, otherwise string) string {
 		switch v := labels[label]; v {

@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Place returns the handler that writes into pods, and into the templates of
-// DaemonSets, what they need to land on nodes that can run them. What it wrote
-// and why stands in an annotation of the pod and in the audit log.
+// DaemonSets, the fields they need to be scheduled on nodes that can run them.
+// It records its changes and the reasons in an annotation of the pod and in the
+// audit log.
 func Place(facts Facts, log *slog.Logger) Handler {
 	p := &placement{facts: factsClient{facts: facts, log: log}}
 	return p.handle
@@ -37,20 +38,20 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	known := p.facts.get(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}
 	var why []string
-	r.placements = p.evaluators.get(known.facts.Kubernetes).Place(r.parse(), known.facts)
-	for _, place := range r.placements {
-		resp.Warnings = append(resp.Warnings, removed(place)...)
-		// A pod for Windows carries the note even if it had all it needs: when
-		// another webhook adds what Windows refuses, policy sees by it that no person
-		// wrote that.
-		if len(place.Edits) == 0 && place.OS != "windows" {
+	r.placements = place.Pods(p.evaluators.get(known.facts.Kubernetes), r.parse(), known.facts)
+	for _, placed := range r.placements {
+		resp.Warnings = append(resp.Warnings, removed(placed)...)
+		// A pod for Windows carries the note even if it needed no change: when
+		// another webhook adds fields that Windows refuses, policy sees by it that
+		// the user did not write them.
+		if len(placed.Edits) == 0 && placed.OS != "windows" {
 			continue
 		}
-		resp.Edits = append(resp.Edits, place.Edits...)
-		if place.Note.Op != "" {
-			resp.Edits = append(resp.Edits, place.Note)
+		resp.Edits = append(resp.Edits, placed.Edits...)
+		if placed.Note.Op != "" {
+			resp.Edits = append(resp.Edits, placed.Note)
 		}
-		why = append(why, place.Why)
+		why = append(why, placed.Why)
 	}
 	if len(resp.Edits) > 0 {
 		resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
@@ -58,16 +59,16 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	return resp, nil
 }
 
-// removed tells what was taken away; the rules, which judge afterwards, cannot.
-func removed(place policy.Placement) []string {
+// removed lists the removed fields; the rules, which judge afterwards, cannot.
+func removed(placed place.Placement) []string {
 	gone := map[string]bool{}
-	for _, e := range place.Edits {
+	for _, e := range placed.Edits {
 		if e.Op == tree.Remove {
 			gone[e.Path.String()] = true
 		}
 	}
 	var out []string
-	for _, f := range place.Findings {
+	for _, f := range placed.Findings {
 		if gone[f.Field] {
 			f.Fix = "" // it is done
 			out = append(out, line(f))
@@ -77,7 +78,7 @@ func removed(place policy.Placement) []string {
 }
 
 // Exempt reports whether an object is left as it is: it is being deleted, or
-// mirrors a static pod. The match conditions say the same; a webhook must not
+// mirrors a static pod. The match conditions exclude it too; a webhook must not
 // depend on how it was registered.
 func Exempt(object map[string]any) bool {
 	meta := tree.Root(object).Find("metadata")

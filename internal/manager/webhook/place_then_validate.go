@@ -8,21 +8,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// JudgedLabel, with the value JudgedLater, is on new pods that something else may
-// change after their placement: about those the webhook of the rules is asked.
+// JudgedLabel, with the value JudgedLater, is on new pods that another webhook
+// may change after their placement: the webhook of the rules reviews these.
 const (
 	JudgedLabel = "admission.mullion.dev/judged"
 	JudgedLater = "later"
 )
 
 // PlaceThenValidate returns a handler that places a new pod, and then validates
-// the result: one question of the API server in place of two. While alone
-// reports false, something else may change the pod after its placement; the pod
-// then gets the label, so that validate is asked about it later.
+// the result: one request of the API server instead of two. While alone reports
+// false, another webhook may change the pod after its placement; the pod then
+// gets the label, so that validate reviews it later.
 func PlaceThenValidate(place, validate Handler, alone func(ctx context.Context, namespace string) bool) Handler {
 	return func(ctx context.Context, r *Request) (Response, error) {
 		placed, err := place(ctx, r)
@@ -55,17 +55,17 @@ func PlaceThenValidate(place, validate Handler, alone func(ctx context.Context, 
 // validateLater adds the label to a pod that was placed.
 func validateLater(r *Request, placed Response) Response {
 	label := tree.Edit{Op: tree.Add, Path: tree.Keys("metadata", "labels", JudgedLabel), Value: JudgedLater}
-	// Where it cannot be added, the pod is malformed, and the API server says how.
+	// Where it cannot be added, the pod is malformed, and the API server reports the error.
 	if _, patch, err := tree.Apply(r.Object, []tree.Edit{label}); err == nil && len(patch) > 0 {
 		placed.Edits = append(placed.Edits, label)
 	}
 	return placed
 }
 
-// placedOnLinux: placement has found nothing about Windows in a pod and put it
-// on Linux nodes. No rule looks at it; a match condition says the same.
+// placedOnLinux: placement has found no sign of Windows in a pod and put it on
+// Linux nodes. No rule applies; a match condition says the same.
 func placedOnLinux(pod map[string]any) bool {
-	why := tree.Root(pod).Find("metadata", "annotations", policy.ReasonAnnotation).Str()
+	why := tree.Root(pod).Find("metadata", "annotations", place.ReasonAnnotation).Str()
 	return strings.HasPrefix(why, "linux:") &&
 		tree.Root(pod).Find("spec", "nodeSelector", "kubernetes.io/os").Str() == "linux"
 }

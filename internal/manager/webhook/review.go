@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -27,7 +28,7 @@ const (
 	maxDepth = 200
 )
 
-// Operations that an API server asks about.
+// Operations that an API server sends for review.
 const (
 	Create = string(admissionv1.Create)
 	Update = string(admissionv1.Update)
@@ -45,17 +46,16 @@ type Request struct {
 		Username string `json:"username"`
 	} `json:"userInfo"`
 	// Object and OldObject are trees as encoding/json makes them; whole numbers
-	// are int64. Object is there if the operation is Create or Update, OldObject
+	// are int64. Object is set if the operation is Create or Update, OldObject
 	// if it is Update.
 	Object    map[string]any `json:"object"`
 	OldObject map[string]any `json:"oldObject"`
 	DryRun    bool           `json:"dryRun"`
 
-	// What one handler has found out, for those that answer the same request
-	// after it.
-	parsed     *policy.Parsed     // Object; nil if nothing asked for it
-	known      *answer            // about the cluster; nil if nothing asked
-	placements []policy.Placement // nil if Object was not placed
+	// Results of one handler, for the handlers of the same request after it.
+	parsed     *policy.Parsed    // Object; nil until needed
+	known      *answer           // about the cluster; nil until needed
+	placements []place.Placement // nil if Object was not placed
 }
 
 // parse takes Object apart, once for all handlers.
@@ -66,8 +66,8 @@ func (r *Request) parse() *policy.Parsed {
 	return r.parsed
 }
 
-// after returns the request as it stands after an answer: its object is edited,
-// what was found out holds.
+// after returns the request as it stands after an answer: with the edited
+// object and the same cached results.
 func (r *Request) after(resp Response) (*Request, error) {
 	out := *r
 	object, _, err := tree.Apply(r.Object, resp.Edits)
@@ -81,7 +81,7 @@ func (r *Request) after(resp Response) (*Request, error) {
 // Response is the answer.
 type Response struct {
 	Allowed bool
-	// Refusal says why not; its Code and Reason are HTTP's and Kubernetes'.
+	// Refusal is the reason for a refusal; its Code and Reason are HTTP's and Kubernetes'.
 	Refusal metav1.Status
 	// Edits change the object, in their order.
 	Edits []tree.Edit
@@ -95,8 +95,8 @@ type Response struct {
 func Allow() Response { return Response{Allowed: true} }
 
 // decode reads an AdmissionReview v1. Fields that are not known are passed
-// over; a field that is there twice is an error, because API server and webhook
-// might not mean the same one.
+// over; a duplicate field is an error, because API server and webhook might not
+// mean the same one.
 func decode(body []byte) (*Request, error) {
 	if err := checkDepth(body); err != nil {
 		return nil, err
@@ -130,9 +130,8 @@ func decode(body []byte) (*Request, error) {
 	return r, nil
 }
 
-// checkDepth refuses what is nested too deeply, before anything is built of it.
-// Brackets within strings do not count. What is not JSON is the decoder's to
-// refuse.
+// checkDepth refuses text that is nested too deeply, before it is decoded.
+// Brackets within strings do not count. The decoder refuses invalid JSON.
 func checkDepth(body []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {

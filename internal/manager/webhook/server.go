@@ -39,8 +39,8 @@ const (
 	maxTimeout = 30 * time.Second
 )
 
-// Handler answers questions. An error means that it cannot: the API server does
-// what the webhook's failurePolicy says. The context expires shortly before the
+// Handler answers reviews. An error means that it cannot: the API server then
+// applies the webhook's failurePolicy. The context expires shortly before the
 // API server gives up waiting.
 type Handler func(ctx context.Context, r *Request) (Response, error)
 
@@ -51,12 +51,12 @@ type Observer interface {
 	Answered(path string, code int, took time.Duration, refusal *metav1.Status)
 }
 
-// Server is the HTTP layer of the webhooks; it knows nothing about the contents
+// Server is the HTTP layer of the webhooks; it does not interpret the contents
 // of reviews.
 type Server struct {
 	handlers map[string]Handler
 	inFlight *semaphore.Weighted
-	observer Observer // nil for none
+	observer Observer // nil: not observed
 	log      *slog.Logger
 }
 
@@ -65,7 +65,7 @@ func NewServer(handlers map[string]Handler, log *slog.Logger) *Server {
 	return &Server{handlers: handlers, inFlight: semaphore.NewWeighted(maxInFlight), log: log}
 }
 
-// Observe sets the observer of answers. Preconditions: nothing was asked yet.
+// Observe sets the observer of answers. Precondition: the server has not received a request yet.
 func (s *Server) Observe(o Observer) { s.observer = o }
 
 // httpError is a failure with its status code.
@@ -171,14 +171,14 @@ func (s *Server) read(ctx context.Context, w http.ResponseWriter,
 	return b.Bytes(), release, nil
 }
 
-// panicked is a defect in a handler; what the user sees does not show it.
+// panicked is a defect in a handler; it is not shown to the user.
 type panicked struct {
 	value any
 	stack []byte
 }
 
 func (p *panicked) Error() string {
-	return "a defect of the webhook; the manager's log says more"
+	return "a defect of the webhook; see the manager's log"
 }
 
 // guard turns a panic of a handler into an error of this one call.
@@ -191,7 +191,7 @@ func guard(ctx context.Context, h Handler, r *Request) (resp Response, err error
 	return h(ctx, r)
 }
 
-// budget is how long an answer may take: what the caller waits, less a tenth for
+// budget is how long an answer may take: the caller's timeout, less a tenth for
 // the way back.
 func budget(r *http.Request) time.Duration {
 	d, err := time.ParseDuration(r.URL.Query().Get("timeout"))

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxWarning and maxWarnings, in characters: what the API server passes on
-	// before it cuts. k8s.io/apiserver pkg/endpoints/filters/warning.go,
+	// maxWarning and maxWarnings, in characters: the API server truncates
+	// longer ones. k8s.io/apiserver pkg/endpoints/filters/warning.go,
 	// truncateItemRunes and truncateAtTotalRunes.
 	maxWarning  = 256
 	maxWarnings = 4096
@@ -54,13 +54,13 @@ func clip(s string, n int) string {
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
 
-// boundWarnings keeps the order, leaves doubles out, and says how many did not
-// fit.
+// boundWarnings keeps the order, omits duplicates, and counts the warnings that
+// did not fit.
 func boundWarnings(all []string) []string {
 	var out []string
 	seen := map[string]bool{}
 	total := 0
-	const rest = 64 // characters, for the line that counts what is left out
+	const rest = 64 // characters, for the line that counts the omitted findings
 	for i, w := range all {
 		w = clip(oneLine(w), maxWarning)
 		if w == "" || seen[w] {
@@ -84,7 +84,7 @@ func boundAudit(all map[string]string) map[string]string {
 	return out
 }
 
-// line writes a finding for people: what is wrong, where, and what to do.
+// line writes a finding for users: the problem, its place, and the remedy.
 func line(f policy.Finding) string {
 	s := f.Code + " " + f.Field + ": " + f.Message
 	if f.Fix != "" {
@@ -116,6 +116,6 @@ func refusal(errs []policy.Finding) string {
 		codes = append(codes, f.Code)
 	}
 	slices.Sort(codes)
-	fmt.Fprintf(&b, "\n(`mullion lint explain %s` says more)", slices.Compact(codes)[0])
+	fmt.Fprintf(&b, "\n(`mullion lint explain %s` explains the rule)", slices.Compact(codes)[0])
 	return b.String()
 }

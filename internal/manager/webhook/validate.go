@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -22,15 +23,14 @@ import (
 const suppressAnnotation = "ignore.lint.mullion.dev/"
 
 // Validate returns the handler that judges the final state of objects: it refuses
-// what cannot work on Windows, and warns of what is different there.
+// objects that cannot work on Windows, and warns about differences on Windows.
 //
-// An update is refused only for what it makes worse: problems that the old
-// object has too are only warnings, so that it can be fixed step by step, and
-// controllers can update it. An annotation
-// ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
-// warning, and its warning into nothing. Labels of the namespace choose which
-// findings are refused, told and audited (see enforceLabel); without labels,
-// admission does.
+// An update is refused only for new problems: problems that the old object has
+// too are only warnings, so that it can be fixed step by step, and controllers
+// can update it. An annotation ignore.lint.mullion.dev/WIN019: REASON turns the
+// refusal by a rule into a warning, and suppresses its warning. Labels of the
+// namespace choose which findings are refused, shown and audited (see
+// enforceLabel); without labels, admission does.
 func Validate(facts Facts, c ValidateConfig, log *slog.Logger) Handler {
 	h := &rules{
 		facts:  factsClient{facts: facts, log: log},
@@ -115,14 +115,14 @@ func (h *rules) evaluate(r *Request, facts policy.Facts) []policy.Finding {
 	judge := h.evaluators.get(facts.Kubernetes)
 	var out []policy.Finding
 	if r.placements != nil {
-		out = judge.Validate(r.parse(), facts, r.placements)
+		out = place.CheckPlaced(judge, r.parse(), facts, r.placements)
 	} else {
-		out = judge.Judge(r.parse(), facts)
+		out = place.Check(judge, r.parse(), facts)
 	}
 	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.waived, f.Code) })
 }
 
-// key tells findings apart whatever their places in lists are: a container may
+// key identifies a finding independently of its place in lists: a container may
 // have moved.
 func (h *rules) key(f policy.Finding) string {
 	return f.Code + " " + h.index.ReplaceAllString(f.Field, "[]") + " " + h.index.ReplaceAllString(f.Message, "[]")

@@ -16,9 +16,9 @@ import (
 )
 
 // Adapters lists the adapters that belong to the host itself, by their index:
-// loopback, the uplink, and those of endpoints that are attached to the host. The
-// other links carry the traffic of pods, whose adapters a Windows host does not
-// show.
+// loopback, the uplink, and the adapters of endpoints that are attached to the
+// host. The other links carry the traffic of pods, whose adapters a Windows host
+// does not show.
 func (p *Plane) Adapters(ctx context.Context) ([]intent.Adapter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list adapters: %w", err)

@@ -14,11 +14,11 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 // Config holds the names and paths that a Plane works on.
@@ -52,13 +52,13 @@ type Plane struct {
 	mu sync.Mutex
 	// plan is the plan that was applied last, or an empty one. guarded by mu
 	plan *compile.Plan
-	// trusted: the kernel is as plan says. guarded by mu
+	// trusted: the kernel matches plan. guarded by mu
 	trusted bool
 	// elements is the socket of changeElements, nil before it is used. guarded by mu
 	elements *nftables.Conn
 }
 
-// New opens the host's network namespace. It changes nothing.
+// New opens the host's network namespace. It makes no changes.
 func New(cfg Config) (*Plane, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open data plane: %w", err)
@@ -91,8 +91,8 @@ func (p *Plane) Close() {
 
 // Apply makes the host's network match want, and returns once it does. The
 // caller must not change want's slices afterwards. A compile.ConflictError in
-// the chain of the error says that two objects exclude each other; in that case
-// nothing was changed.
+// the chain of the error means that two objects exclude each other; in that case
+// the host is unchanged.
 func (p *Plane) Apply(ctx context.Context, want intent.Host) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +129,8 @@ func (p *Plane) transition(ctx context.Context, old, plan *compile.Plan, trusted
 	return p.removeOthers(ctx, old, plan, trusted)
 }
 
-// addLinks makes what is new, up to and including the transaction of the table,
-// and takes back what it made if a step fails.
+// addLinks makes the new objects, up to and including the transaction of the table,
+// and undoes its changes if a step fails.
 func (p *Plane) addLinks(ctx context.Context, old, plan *compile.Plan, trusted bool) (err error) {
 	var back undo.Stack
 	defer back.OnError(ctx, &err)
@@ -191,7 +191,7 @@ func (p *Plane) applyTable(ctx context.Context, old, plan *compile.Plan, trusted
 	return p.space.Nft(ctx, compile.Script(p.cfg.Table, plan.Table.Replace()))
 }
 
-// changeTable carries out operations on the table. What changes most often, elements of sets, does not wait for the
+// changeTable carries out operations on the table. Elements of sets, which change most often, do not wait for the
 // start of nft: kube-proxy creates thousands of load balancers, one after the other.
 func (p *Plane) changeTable(ctx context.Context, plan *compile.Plan, ops []compile.Op) error {
 	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: p.cfg.Table}

@@ -14,11 +14,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// forget deletes conntrack entries that lead where nothing answers any more.
-// A TCP client notices and connects again; a UDP client that keeps its port,
-// as DNS resolvers do, would be sent to the old backend for as long as it
-// keeps trying. And an address that an endpoint gave back must not inherit the
-// connections of its former owner.
+// forget deletes conntrack entries that lead to dead destinations. A TCP client
+// notices and connects again; a UDP client that keeps its port, as DNS resolvers
+// do, would be sent to the old backend for as long as it keeps trying. And an
+// address that an endpoint gave back must not inherit the connections of its former
+// owner.
 func (p *Plane) forget(ctx context.Context, old, plan *compile.Plan, trusted bool) error {
 	f := flowFilter{
 		gone:  plan.GoneAddresses(old),
@@ -42,7 +42,7 @@ func (p *Plane) forget(ctx context.Context, old, plan *compile.Plan, trusted boo
 	return nil
 }
 
-// flowFilter says which flows to delete.
+// flowFilter selects the flows to delete.
 type flowFilter struct {
 	gone  map[netip.Addr]bool
 	front map[netip.AddrPort]map[netip.AddrPort]bool // UDP front end → its backends

@@ -5,7 +5,7 @@
 // plane of the emulated Host Networking Service.
 //
 // Apply is idempotent and complete: it takes the whole desired state, determines
-// what changed since the last call, and returns once the kernel has it. One call
+// the changes since the last call, and returns once the kernel has it. One call
 // works in this order: add and repair links and routes; replace or change the
 // nftables table in one transaction; delete conntrack entries that lead nowhere;
 // remove links and routes that are no longer wanted. If a step before the
@@ -16,9 +16,8 @@
 // A new Plane has no state. Its first Apply, and the first after any failure,
 // compares the plan with the kernel instead of with the last plan. Links whose
 // names begin with compile.LinkPrefix or compile.TunnelPrefix and routes with kernel.routeProtocol belong
-// to the Plane: those that match are kept without interrupting their traffic, the
-// others are removed, and the table is replaced as a whole. Established
-// connections survive in conntrack.
+// to the Plane: matching ones are kept without interrupting their traffic, the others are removed, and
+// the table is replaced as a whole. Established connections survive in conntrack.
 //
 // # Concurrency
 //

@@ -31,7 +31,7 @@ type elementChange struct {
 }
 
 // elementChanges translates operations for netlink. It reports false if one of them is not on an element, or if it does
-// not know how the kernel stores an element: nft knows it.
+// not support the kernel's form of an element: nft does.
 func elementChanges(table *nftables.Table, plan *compile.Plan, ops []compile.Op) ([]elementChange, bool) {
 	if len(ops) > maxElements {
 		return nil, false

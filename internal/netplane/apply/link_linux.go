@@ -15,9 +15,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 func equalSlices[T comparable](a, b []T) bool { return slices.Equal(a, b) }
@@ -155,7 +155,7 @@ func freeName(inside *kernel.Space, want string) (string, error) {
 	}
 }
 
-// updateLink sets what can be set on a running link.
+// updateLink changes the settings that can change on a running link.
 func (p *Plane) updateLink(link netlink.Link, want *compile.Link) error {
 	if link.Attrs().Alias != want.Alias {
 		if err := p.space.Netlink.LinkSetAlias(link, want.Alias); err != nil {
@@ -247,7 +247,7 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link, hos
 	return nil
 }
 
-// addPeerAddresses gives the inner end its addresses, those of IPv6 without a route to their prefix: nothing would
+// addPeerAddresses gives the inner end its addresses, the IPv6 ones without a route to their prefix: no host would
 // answer there for the prefix' other addresses.
 func addPeerAddresses(link netlink.Link, inside *kernel.Space, want []netip.Prefix) error {
 	of := map[bool][]netip.Prefix{} // by "is IPv6"

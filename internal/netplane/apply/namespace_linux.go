@@ -30,8 +30,8 @@ var namespaceSysctls = []compile.Sysctl{
 	{Path: "net/ipv6/conf/default/disable_ipv6", Value: "1"},
 }
 
-// CreateNamespace makes the network namespace of an HCN namespace. It does
-// nothing if there is one.
+// CreateNamespace makes the network namespace of an HCN namespace. It is a no-op if
+// the namespace exists.
 func (p *Plane) CreateNamespace(ctx context.Context, id string) error {
 	if err := checkNamespaceID(id); err != nil {
 		return fmt.Errorf("create namespace: %w", err)
@@ -49,8 +49,8 @@ func (p *Plane) CreateNamespace(ctx context.Context, id string) error {
 	})
 }
 
-// DeleteNamespace removes the network namespace and the links into it. It does
-// nothing if there is none.
+// DeleteNamespace removes the network namespace and the links into it. It is a
+// no-op without the namespace.
 func (p *Plane) DeleteNamespace(ctx context.Context, id string) error {
 	if err := checkNamespaceID(id); err != nil {
 		return fmt.Errorf("delete namespace: %w", err)
@@ -62,7 +62,7 @@ func (p *Plane) DeleteNamespace(ctx context.Context, id string) error {
 }
 
 // Namespaces lists the ids of all namespaces in the directory, in lower case,
-// with those of which a crash or a reboot left the file only.
+// including namespaces of which a crash or a reboot left only the file.
 func (p *Plane) Namespaces(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)
@@ -89,7 +89,7 @@ func (p *Plane) NamespacePath(id string) string {
 	return filepath.Join(p.cfg.NetnsDir, strings.ToLower(id))
 }
 
-// checkNamespaceID refuses what cannot be a file name.
+// checkNamespaceID refuses ids that cannot be file names.
 func checkNamespaceID(id string) error {
 	if id == "" || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
 		return fmt.Errorf("namespace id %q: not a file name", id)
@@ -97,7 +97,7 @@ func checkNamespaceID(id string) error {
 	return nil
 }
 
-// Stats reads an endpoint's counters. An endpoint without a device has none.
+// Stats reads an endpoint's counters. An endpoint without a device has no counters.
 func (p *Plane) Stats(ctx context.Context, endpointID string) (intent.Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return intent.Stats{}, fmt.Errorf("read counters of endpoint %s: %w", endpointID, err)
@@ -116,7 +116,7 @@ func (p *Plane) Stats(ctx context.Context, endpointID string) (intent.Stats, err
 			DroppedPacketsIncoming: s.RxDropped, DroppedPacketsOutgoing: s.TxDropped,
 		}, nil
 	}
-	// The host's end of the pair receives what the endpoint sends.
+	// The host's end of the pair receives the endpoint's packets.
 	return intent.Stats{
 		BytesReceived: s.TxBytes, BytesSent: s.RxBytes, PacketsReceived: s.TxPackets, PacketsSent: s.RxPackets,
 		DroppedPacketsIncoming: s.TxDropped, DroppedPacketsOutgoing: s.RxDropped,

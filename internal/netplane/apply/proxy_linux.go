@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 // addProxies lets the uplink answer for the plan's proxies.

@@ -14,8 +14,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
-// setBucket bounds what the inner end of an endpoint's pair sends, or takes the bound away. It is on that end, which no
-// program of a container may change, so that what waits does not leave the pod.
+// setBucket bounds the sending rate of the inner end of an endpoint's pair, or takes the bound away. It is on that end,
+// which no program of a container may change, so that queued packets stay in the pod.
 func setBucket(s *kernel.Space, link netlink.Link, want *compile.Bucket) error {
 	name := link.Attrs().Name
 	have, err := findBucket(s, link)
@@ -40,14 +40,14 @@ func setBucket(s *kernel.Space, link netlink.Link, want *compile.Bucket) error {
 	if have != nil && have.Rate == wanted.Rate && have.Limit == wanted.Limit && have.Buffer == wanted.Buffer {
 		return nil
 	}
-	// A bucket of the same handle is changed in place and keeps what waits in it.
+	// A bucket of the same handle is changed in place and keeps its queue.
 	if err := s.Netlink.QdiscReplace(wanted); err != nil {
 		return fmt.Errorf("bound %s to %d bytes a second: %w", name, want.Rate, err)
 	}
 	return nil
 }
 
-// findBucket returns the link's token bucket, or nil if it has none.
+// findBucket returns the link's token bucket, or nil.
 func findBucket(s *kernel.Space, link netlink.Link) (*netlink.Tbf, error) {
 	list, err := s.Netlink.QdiscList(link)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // setRedirects puts the table of an endpoint's redirections into its namespace, or takes it away. The alias of the
-// inner end says which one is there, so that nothing is run for the many endpoints without any.
+// inner end identifies the current table, so that no program is run for the many endpoints without one.
 func setRedirects(ctx context.Context, s *kernel.Space, link netlink.Link, table string) error {
 	want := ""
 	if table != "" {

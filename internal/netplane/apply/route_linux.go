@@ -12,12 +12,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
-// routeKey tells the routes of the kernel's table apart.
+// routeKey identifies a route of the kernel's table.
 type routeKey struct {
 	destination netip.Prefix
 	metric      int
@@ -139,8 +139,8 @@ func neighboursOf(plan *compile.Plan, link string) []compile.Neighbour {
 	return plan.Links[i].Neighbours
 }
 
-// removeNeighbours removes the neighbours of old that are not wanted. An untrusted plan's are left to the link: nothing
-// is routed to them.
+// removeNeighbours removes the neighbours of old that are not wanted. An untrusted plan's are left to the link: no
+// route leads to them.
 func (p *Plane) removeNeighbours(link netlink.Link, old, want []compile.Neighbour) error {
 	for _, n := range old {
 		if slices.ContainsFunc(want, func(w compile.Neighbour) bool { return w.Address == n.Address }) {

@@ -28,7 +28,8 @@ func newTunnel(attrs netlink.LinkAttrs, want *compile.Tunnel) *netlink.Vxlan {
 	}
 }
 
-// sameTunnel reports whether newTunnel would make the same link: nothing of it can be changed later.
+// sameTunnel reports whether newTunnel would make the same link: its settings cannot be changed
+// later.
 func sameTunnel(link netlink.Link, want *compile.Link) bool {
 	v, ok := link.(*netlink.Vxlan)
 	if !ok {

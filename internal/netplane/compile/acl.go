@@ -124,7 +124,7 @@ func aclMatch(a intent.ACL, f family) (string, bool) {
 	return b.String(), true
 }
 
-// mergePrefixes drops what is not of the family and what lies inside another prefix:
+// mergePrefixes drops prefixes of the other family and prefixes inside another one:
 // nft refuses overlapping entries.
 func (f family) mergePrefixes(list []netip.Prefix) []netip.Prefix {
 	var own []netip.Prefix

@@ -6,6 +6,7 @@ package compile
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/intent/intenttest"
@@ -35,15 +36,16 @@ func BenchmarkCompile(b *testing.B) {
 			next := h
 			next.LoadBalancers = slices.Clone(h.LoadBalancers)
 			next.LoadBalancers[n/2].Backends = intenttest.Service(n+1, 2).Backends
+			script := ""
 			for b.Loop() {
 				p, err := Compile(next, old)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if len(p.Diff(old)) == 0 {
-					b.Fatal("no difference")
-				}
+				script = Script(TableName, p.Diff(old))
 			}
+			b.ReportMetric(float64(len(script)), "B/script")
+			b.ReportMetric(float64(strings.Count(script, "\n")), "lines/script")
 		})
 	}
 }

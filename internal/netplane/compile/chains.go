@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Names of the sets and maps. Those of the front ends come in two pairs:
+// Names of the sets and maps. The maps of the front ends come in two pairs:
 // reachable from everywhere, or not from the host itself and its endpoints.
 const (
 	setEndpoints    = "endpoints"       // who may send: link . MAC . address
@@ -33,9 +33,9 @@ const (
 	sourceNode      = uint32(1) // connection mark: rewrite the source to the uplink's address
 )
 
-// sets lists all sets and maps. Those of a family exist always where the host has
-// it, so that a change of the other objects never needs to change them; except
-// those of preserved front ends, which are rare.
+// sets lists all sets and maps. The sets of a family exist whenever the host has
+// it, so that a change of the other objects never changes them; except the sets of
+// preserved front ends, which are rare.
 func (c *compiler) sets() []Set {
 	list := []Set{{Name: mapPeers, Type: ipv4().address, Value: "verdict"}}
 	for _, f := range c.families {
@@ -178,7 +178,7 @@ func (c *compiler) sourceRules() []string {
 	for _, a := range c.sources {
 		rules = append(rules, markRule(markOf(a), ipv4().sourceTo(a)))
 	}
-	// With DSR a program of the host would enter an overlay with the host's address, to which nothing
+	// With DSR a program of the host would enter an overlay with the host's address, to which no pod
 	// inside can answer.
 	for _, t := range c.tunnels {
 		for _, a := range c.sources {
@@ -191,8 +191,8 @@ func (c *compiler) sourceRules() []string {
 	return append(rules, c.vmaps("saddr", mapOutbound)...)
 }
 
-// nodeRule gives a connection to a load balancer without DSR the host's address. A statement of one family does
-// nothing to a packet of the other (Linux, net/netfilter/nft_nat.c, nft_nat_inet_eval), but masquerade would.
+// nodeRule gives a connection to a load balancer without DSR the host's address. A statement of one family has
+// no effect on packets of the other (Linux, net/netfilter/nft_nat.c, nft_nat_inet_eval), but masquerade would.
 func (c *compiler) nodeRule(f family) string {
 	rule := markRule(sourceNode, f.sourceTo(f.node(c.want.Uplink)))
 	if len(c.families) == 1 {

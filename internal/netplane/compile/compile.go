@@ -84,7 +84,7 @@ type compiler struct {
 	held      []netip.Addr               // addresses of attached endpoints
 	preserved map[netip.Addr][]preserved // backend → the front ends that it sees as destinations
 	tunnels   []tunnel
-	peers     map[netip.Addr][]string // other hosts of the overlays → rules for what they may send
+	peers     map[netip.Addr][]string // other hosts of the overlays → rules for packets from them
 }
 
 // front is the front end that a client connects to. An invalid address means all
@@ -103,7 +103,8 @@ func (f front) String() string {
 	return fmt.Sprintf("%s:%d/%s", host, f.port, protocolName(f.protocol))
 }
 
-// claim records that object uses what, or says who already does.
+// claim records that object uses the resource what, or returns an error that names
+// the current user.
 func (c *compiler) claim(object, what string) error {
 	if other, taken := c.claimed[what]; taken {
 		return &ConflictError{Object: object, Other: other, What: what}
@@ -135,12 +136,12 @@ func (c *compiler) sysctls() {
 	// The host's programs ping without a right to, as everywhere on Windows (icmp(7), ping_group_range).
 	set("net/ipv4/ping_group_range", "0 2147483647")
 	// Spoofing by endpoints is stopped by the table, not by routes. (On a link
-	// without an address of its own, such as the host's end of an endpoint's,
-	// even the loose check refuses what is routed elsewhere: net/ipv4/fib_frontend.c,
+	// without an address, such as the host's end of an endpoint's, even the loose
+	// check refuses packets that are routed elsewhere: net/ipv4/fib_frontend.c,
 	// __fib_validate_source.) The stricter of "all" and the link's own value counts.
 	set("net/ipv4/conf/all/rp_filter", "0")
-	// A forwarded NodePort connection leaves by the link it came from; without
-	// this the kernel tells the client to go to the backend directly.
+	// A forwarded NodePort connection leaves by the link it came from; without this
+	// the kernel redirects the client to the backend (ICMP).
 	set("net/ipv4/conf/all/send_redirects", "0")
 	set("net/ipv4/conf/default/send_redirects", "0")
 	if c.want.Uplink.Name != "" {

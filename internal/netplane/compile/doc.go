@@ -35,7 +35,7 @@
 // # Address families
 //
 // IPv4 is always there, IPv6 if the uplink has an address of it. Each family has
-// sets and maps of its own, those of IPv6 with a 6 at the end of their names.
+// its own sets and maps; the names of the IPv6 ones end with a 6.
 //
 // # Incremental work
 //

@@ -18,8 +18,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// defaultMTU is Ethernet's, used when neither the endpoint nor its network nor
-// the uplink says another.
+// defaultMTU is Ethernet's, used when neither the endpoint nor its network nor the
+// uplink sets one.
 const defaultMTU = 1500
 
 // MaxLinkName is IFNAMSIZ of linux/if.h less the terminating NUL.
@@ -44,7 +44,7 @@ func LinkName(endpointID string) string {
 	return (LinkPrefix + hex.EncodeToString(sum[:]))[:MaxLinkName]
 }
 
-// IsEndpoint reports whether a link's alias says that it is an endpoint's.
+// IsEndpoint reports whether a link's alias belongs to an endpoint.
 func IsEndpoint(alias string) bool { return strings.HasPrefix(alias, kindEndpoint+" ") }
 
 func (c *compiler) endpoints() error {
@@ -216,7 +216,8 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 	}
 }
 
-// endpointElements makes the elements of one family. sender begins the keys that say who may send.
+// endpointElements makes the elements of one family. sender is the beginning of the keys of
+// permitted senders.
 func (c *compiler) endpointElements(f *fragment, e *intent.Endpoint, fam family, source endpointSource,
 	sender string) {
 	outbound := c.outboundChain(e, source.network, fam)
@@ -251,9 +252,9 @@ func (c *compiler) endpointElements(f *fragment, e *intent.Endpoint, fam family,
 	}
 }
 
-// outboundChain rewrites the source of what leaves the host, or is nil if the
-// endpoint's policies ask for nothing. Endpoints with the same policies share
-// a chain: it is named after its rules.
+// outboundChain rewrites the source of packets that leave the host, or is nil if
+// the endpoint's policies require no rule. Endpoints with the same policies share a
+// chain: it is named after its rules.
 //
 // Only TCP and UDP are rewritten, as on Windows, where a pod cannot ping the
 // internet (https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems, read 2026-11).
@@ -358,12 +359,12 @@ func (c *compiler) gateways() {
 	}
 }
 
-// peerRoutes returns the routes inside the endpoint's namespace. Those of a
-// further endpoint of the namespace give way to those of the first.
+// peerRoutes returns the routes inside the endpoint's namespace. The routes of a
+// further endpoint of the namespace give way to the first endpoint's.
 //
-// In IPv6 every next hop is on the link although no prefix says so: the
-// namespace has no route to the endpoint's prefix, because Linux answers for
-// single neighbours only in the place of others, not for a prefix as with ARP.
+// In IPv6 every next hop is on the link although no prefix covers it: the namespace
+// has no route to the endpoint's prefix, because Linux answers for single
+// neighbours only in the place of others, not for a prefix as with ARP.
 func (c *compiler) peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	onLink := func(hop netip.Addr) bool {
 		return !hop.Is4() || !slices.ContainsFunc(e.Addresses, func(p netip.Prefix) bool { return p.Contains(hop) })

@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// family is an address family with nft's words for it. Each has sets of its own, because the keys of a set have one
+// family is an address family with nft's words for it. Each has its own sets, because the keys of a set have one
 // type.
 type family struct {
 	word     string // of matches and statements
@@ -32,7 +32,7 @@ func ipv4() family {
 }
 
 // ipv6 is the family that a host has if its uplink has an address of it. Node ports do not answer at link-local
-// addresses: Linux makes those, and the emulated host does not know them.
+// addresses: Linux makes these, and the emulated host does not have them.
 func ipv6() family {
 	return family{
 		word: "ip6", protocol: "ipv6", address: "ipv6_addr", suffix: "6", loopback: "::1",
@@ -53,7 +53,7 @@ func familyFor(v6 bool) family {
 // set returns the name of the family's own set.
 func (f family) set(name string) string { return name + f.suffix }
 
-// frontKey is the key of a front end with an address of its own.
+// frontKey is the key of a front end with an explicit address.
 func (f family) frontKey() string { return f.word + " daddr . " + nodePortKey }
 
 // toNode matches packets to an address of the host itself.
@@ -99,7 +99,7 @@ func (f family) sourceTo(a netip.Addr) string {
 }
 
 // families lists the families of a host. HNS gives endpoints addresses of a family whether or not the host has it;
-// those that it has not are left out.
+// missing ones are left out.
 func families(u intent.Uplink) []family {
 	if ipv6().usable(u.Address6.Addr()) {
 		return []family{ipv4(), ipv6()}

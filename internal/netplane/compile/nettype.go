@@ -17,9 +17,9 @@ import (
 //
 //   - Transparent: they are in the nodes' own network, as is an L2Bridge whose subnet is the nodes'.
 //   - L2Bridge, L2Tunnel and Overlay: routers know their subnet.
-//   - NAT and ICS: an internal switch. They reach everything with the host's address; from outside only what a port
-//     mapping or a load balancer leads to them arrives.
-//   - Private: a switch without the host. They reach each other and nothing else.
+//   - NAT and ICS: an internal switch. They reach everything with the host's address; from outside only traffic of
+//     a port mapping or a load balancer arrives.
+//   - Private: a switch without the host. They reach each other only.
 
 // onNodeNetwork reports whether the network's endpoints are in the nodes' own network, of which the host must not hold
 // the gateway nor the rest of the range.
@@ -36,7 +36,8 @@ func (c *compiler) onNodeNetwork(n *intent.Network) bool {
 	return false
 }
 
-// proxies lists the addresses that the uplink answers for: those of endpoints in the nodes' own network.
+// proxies lists the addresses that the uplink answers for: the addresses of endpoints in the nodes' own
+// network.
 func (c *compiler) proxies() {
 	for i := range c.want.Endpoints {
 		e := &c.want.Endpoints[i]

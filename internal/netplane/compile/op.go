@@ -20,8 +20,8 @@ const (
 	verbDelete Verb = "delete"
 )
 
-// Op is one step of a transaction. Exactly one of the pointers is set, or none
-// of them for the table itself.
+// Op is one step of a transaction. Exactly one of the pointers is set, or no
+// pointer for the table itself.
 type Op struct {
 	Verb    Verb
 	Chain   *Chain   // without its rules
@@ -43,9 +43,9 @@ func (t *Table) Replace() []Op {
 	return append(ops, diffTables(&Table{}, t)...)
 }
 
-// diffTables lists the operations that turn old into t, none if they are
-// equal. The order satisfies every reference at every step: objects before
-// what refers to them, references before what they refer to when deleting.
+// diffTables lists the operations that turn old into t, or nil if they are equal.
+// The order satisfies every reference at every step: objects before their
+// references when adding, references before their objects when deleting.
 func diffTables(old, t *Table) []Op {
 	var ops, rules, last []Op
 	oldChains := map[string]*Chain{}
@@ -139,7 +139,7 @@ func compareElements(a, b *Element) int {
 }
 
 // Script renders operations of one table as input for `nft -f`, which applies
-// all of it or nothing. Elements of one set that follow each other share a
+// as a whole or not at all. Elements of one set that follow each other share a
 // command: nft reads that a third faster than a command each.
 func Script(table string, ops []Op) string {
 	var b strings.Builder

@@ -37,7 +37,7 @@ func tunnelName(vsid uint32) string { return TunnelPrefix + strconv.FormatUint(u
 // overlays makes the tunnels of the Overlay networks and the routes to the other hosts' ranges.
 func (c *compiler) overlays() error {
 	if !usable4(c.nodeAddress()) {
-		return nil // nothing to send from
+		return nil // no address to send from
 	}
 	own := map[netip.Prefix]bool{}
 	for _, n := range c.want.Networks {
@@ -74,8 +74,8 @@ func vsids(n *intent.Network) []uint32 {
 }
 
 // tunnel makes the device of a VSID as flannel makes its own on Linux (flannel v0.28.10, pkg/backend/vxlan):
-// it learns nothing, everything about the peers is written down. It has no address, because a Windows node does
-// not reach pods of other nodes through an overlay either.
+// it does not learn; all peers are static entries. It has no address, because a Windows node does not reach
+// pods of other nodes through an overlay either.
 func (c *compiler) tunnel(n *intent.Network, vsid uint32, own map[netip.Prefix]bool) error {
 	object := "network " + n.ID
 	if vsid >= 1<<24 {
@@ -159,9 +159,9 @@ func (c *compiler) remoteSubnet(l *Link, object string, r intent.RemoteSubnet) e
 	return nil
 }
 
-// innerMatch matches an outer UDP packet by what it carries: the VXLAN identifier, IPv4, and a source address in the
-// prefix. nft has no words for the inner packet before version 1.0.8, so the fields are named by their offset, in
-// bits, from the UDP header: 64 bits of UDP, 64 of VXLAN (RFC 7348, section 5), 112 of Ethernet, then IPv4.
+// innerMatch matches an outer UDP packet by its inner packet: the VXLAN identifier, IPv4, and a source address in
+// the prefix. nft has no words for the inner packet before version 1.0.8, so the fields are named by their offset,
+// in bits, from the UDP header: 64 bits of UDP, 64 of VXLAN (RFC 7348, section 5), 112 of Ethernet, then IPv4.
 func innerMatch(vsid uint32, source netip.Prefix) string {
 	const (
 		vni       = 64 + 32
@@ -174,7 +174,8 @@ func innerMatch(vsid uint32, source netip.Prefix) string {
 		^uint32(0)<<(32-source.Bits()), address)
 }
 
-// peerFragment makes the list of the hosts that may send through a tunnel, each with what it may send.
+// peerFragment makes the list of the hosts that may send through a tunnel, each with the addresses
+// that it may send from.
 func (c *compiler) peerFragment() {
 	if len(c.peers) == 0 {
 		return
@@ -211,11 +212,11 @@ func oneOf(list []string) string {
 	return "{ " + strings.Join(list, ", ") + " }"
 }
 
-// guardTunnels adds what keeps an overlay apart to the base chains: a VXLAN port takes packets from every sender, and
-// what it takes may carry any address inside. So
+// guardTunnels isolates an overlay in the base chains: a VXLAN port takes packets from every sender, with any address
+// inside. So
 //   - only the other hosts of the overlay may send to the port, each with the addresses of its own range inside,
-//   - nothing is forwarded to such a port of another host, as a pod or a service with that port could want,
-//   - nothing leaves through a tunnel, or comes from it, that is not from or to this host's part of the overlay; that
+//   - no packet is forwarded to such a port of another host, as a pod or a service with that port could want,
+//   - no packet passes through a tunnel unless it is from or to this host's part of the overlay; that
 //     a node's own programs reach pods of other nodes by load balancers only is as on Windows,
 //   - no address of the overlay leaves outside of the tunnel.
 //

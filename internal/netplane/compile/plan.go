@@ -13,7 +13,7 @@ import (
 
 // Plan is the desired state of the host's network namespace.
 type Plan struct {
-	// Sysctls of the namespace, besides those of its links.
+	// Sysctls of the namespace, besides the sysctls of its links.
 	Sysctls []Sysctl
 	Links   []Link
 	Routes  []Route
@@ -39,7 +39,7 @@ const (
 )
 
 // LinkPrefix begins the name of every link that the plan makes on the host's
-// side, so that one rule covers all of them and a new process finds those of
+// side, so that one rule covers all of them and a new process finds the links of
 // the old one.
 const LinkPrefix = "hns"
 
@@ -53,7 +53,7 @@ type Link struct {
 	Kind LinkKind
 	MTU  int
 	MAC  string // empty: the kernel's choice
-	// Alias is shown by `ip link` and says whose link it is.
+	// Alias is shown by `ip link` and names the link's owner.
 	Alias string
 	// Addresses are set without a route to their prefix.
 	Addresses []netip.Prefix
@@ -62,7 +62,7 @@ type Link struct {
 	// Neighbours are permanent entries on the link, of ARP or of IPv6.
 	Neighbours []Neighbour
 	Tunnel     *Tunnel   // of a VXLAN device
-	Forwards   []Forward // of a VXLAN device, which learns none itself
+	Forwards   []Forward // of a VXLAN device, which does not learn
 }
 
 // Tunnel holds the settings of a VXLAN device, which never change.
@@ -72,7 +72,7 @@ type Tunnel struct {
 	Port  uint16
 }
 
-// Forward says that a VXLAN device sends frames for a MAC address to a host.
+// Forward makes a VXLAN device send frames for a MAC address to a host.
 type Forward struct {
 	MAC string
 	To  netip.Addr
@@ -107,7 +107,7 @@ type Route struct {
 	// Link is the device; empty for an unreachable route.
 	Link    string
 	NextHop netip.Addr // absent: on the link
-	// OnLink: the next hop is on the link although no address's prefix says so.
+	// OnLink: the next hop is on the link although no address's prefix covers it.
 	OnLink bool
 	Source netip.Addr // preferred source, may be absent
 	Metric int        // the lowest wins
@@ -175,7 +175,7 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
-// String is close to what `ip route` prints.
+// String returns text close to the output of `ip route`.
 func (r Route) String() string {
 	s := "route " + r.Destination.String()
 	if r.Link == "" {

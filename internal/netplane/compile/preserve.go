@@ -19,7 +19,7 @@ const (
 )
 
 // preserved is the address of a front end that a backend sees as the destination, for a port of the backend.
-// kube-proxy asks for it with the annotation preserve-destination: "DNAT is skipped and loadbalanced packets are
+// kube-proxy requests it with the annotation preserve-destination: "DNAT is skipped and loadbalanced packets are
 // delivered with VIP/ClusterIP as the destination IP" (https://github.com/kubernetes/kubernetes/pull/74825).
 //
 // The host translates such a connection as any other, so that connection tracking keeps it at its backend, ACLs see
@@ -58,7 +58,8 @@ func (c *compiler) preserve() {
 	}
 }
 
-// preservedFor lists what an endpoint sees. Backends that are not endpoints of this host see their own address.
+// preservedFor lists the addresses that an endpoint sees. Backends that are not endpoints of this host see
+// their own address.
 func (c *compiler) preservedFor(e *intent.Endpoint) map[netip.Addr][]preserved {
 	var all map[netip.Addr][]preserved
 	for _, a := range c.addresses(e) {

@@ -8,11 +8,11 @@ import (
 	"math"
 )
 
-// Bucket bounds what a link sends: the token bucket of Linux (tc-tbf(8)).
+// Bucket bounds a link's sending rate: the token bucket of Linux (tc-tbf(8)).
 type Bucket struct {
 	Rate  uint64 // bytes per second, of whole frames
 	Burst uint32 // bytes that may leave at once after a pause
-	Queue uint32 // bytes that may wait; what comes on top is dropped
+	Queue uint32 // bytes that may wait; further packets are dropped
 }
 
 const (
@@ -23,9 +23,9 @@ const (
 	maxRate = 12_500_000_000
 )
 
-// bucket returns the token bucket for a rate in bytes per second, or nil if the rate bounds nothing. Windows does not
-// document how far a port may exceed its bound for a moment: 20 ms of the rate here, four frames at least. A queue of
-// 100 ms holds what TCP sends before it notices; 64 KiB is the largest packet that a program can send.
+// bucket returns the token bucket for a rate in bytes per second, or nil without a bound. Windows does not document
+// how far a port may exceed its bound for a moment: 20 ms of the rate here, four frames at least. A queue of 100 ms
+// holds the data that TCP sends before it notices; 64 KiB is the largest packet that a program can send.
 func bucket(rate uint64, mtu int) *Bucket {
 	if rate == 0 || rate >= maxRate {
 		return nil

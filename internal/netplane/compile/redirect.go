@@ -15,8 +15,8 @@ import (
 const RedirectTable = "mullion-proxy"
 
 // redirects returns the table that leads connections of an endpoint to proxies in its own namespace, as nft reads it,
-// or "". It is in that namespace, because the proxy sees the connection as one of its own host: WFP rewrites it when
-// the program connects, before the packet reaches the virtual switch. Only IPv4 is redirected, as on Windows
+// or "". It is in that namespace, because the proxy sees a connection from its own host: WFP rewrites it when the
+// program connects, before the packet reaches the virtual switch. Only IPv4 is redirected, as on Windows
 // (https://github.com/microsoft/hcnproxyctrl, "Current limitations", read 2026-11).
 func redirects(e *intent.Endpoint) string {
 	var out, in []string
@@ -52,7 +52,7 @@ func redirects(e *intent.Endpoint) string {
 	return b.String()
 }
 
-// redirectRule is false if the redirection matches nothing.
+// redirectRule returns false for a redirection that never matches.
 func redirectRule(r intent.Redirect) (string, bool) {
 	match := r.Match
 	match.Protocols = slices.DeleteFunc(slices.Clone(match.Protocols), func(p uint8) bool { return p != intent.TCP })

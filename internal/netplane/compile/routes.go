@@ -14,11 +14,11 @@ import (
 
 // hostRoutes adds the routes of the host's own programs.
 //
-// Their metrics are above 0, which is that of all other routes: neither an
-// endpoint nor the way out can be taken over. Linux tells routes to one
-// destination apart by their metrics only, whereas Windows allows equal ones
-// (flannel's tests add one), so that each gets a metric of its own. Of equal
-// ones the uplink's wins: the adapter of an endpoint on the host leads nowhere.
+// Their metrics are above 0, the metric of all other routes: neither an endpoint
+// nor the way out can be taken over. Linux distinguishes routes to one destination
+// by their metrics only, whereas Windows allows equal ones (flannel's tests add
+// one), so each gets its own metric. Of equal ones the uplink's wins: the adapter
+// of an endpoint on the host leads nowhere.
 func (c *compiler) hostRoutes() error {
 	links := map[string]bool{c.want.Uplink.Name: c.want.Uplink.Name != ""}
 	for _, l := range c.plan.Links {
@@ -43,7 +43,8 @@ func (c *compiler) hostRoutes() error {
 		next[r.Destination] = metric + 1
 		route := Route{Destination: r.Destination, Link: r.Link, Metric: metric}
 		if r.NextHop.IsValid() && !r.NextHop.IsUnspecified() {
-			// Windows does not ask whether the next hop is in the adapter's subnet.
+			// Windows does not check whether the next hop is in the adapter's
+			// subnet.
 			route.NextHop, route.OnLink = r.NextHop, true
 		}
 		c.plan.Routes = append(c.plan.Routes, route)

@@ -41,9 +41,9 @@ func (c *compiler) loadBalancers() error {
 	return nil
 }
 
-// sourceVIPRoutes lets pods find a source VIP of their own subnet: the host answers ARP for what is
-// routed elsewhere. The replies to it never go there, because conntrack gives them their real
-// destination first.
+// sourceVIPRoutes lets pods find a source VIP of their own subnet: the host answers ARP for
+// addresses that are routed elsewhere. The replies to it never go there, because conntrack gives
+// them their real destination first.
 func (c *compiler) sourceVIPRoutes() {
 	for _, a := range c.sources {
 		if a != c.nodeAddress() && c.claimed["address "+a.String()] == "" && c.want.Uplink.Name != "" {
@@ -56,7 +56,7 @@ func (c *compiler) claimFronts(object objectKey, vips []netip.Addr, v6 bool, pro
 	if len(vips) == 0 {
 		f := front{protocol: protocol, port: port}
 		if v6 {
-			f.address = netip.IPv6Unspecified() // tells the two families' node ports apart
+			f.address = netip.IPv6Unspecified() // separates the two families' node ports
 		}
 		return c.claimFront(object, f)
 	}
@@ -109,7 +109,7 @@ func (c *compiler) loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 	source.VIPs, source.Backends = slices.Clone(lb.VIPs), slices.Clone(lb.Backends)
 	p := portRule{
 		vips: lb.VIPs, protocol: lb.Protocol, external: lb.ExternalPort, internal: lb.InternalPort,
-		// A front-end address of its own answers everybody: kubelet and other
+		// An explicit front-end address answers all clients: kubelet and other
 		// programs of the host use services, although Windows does not promise it.
 		everywhere: lb.LocalRoutedVIP || len(lb.VIPs) > 0,
 		draw:       draw{distribution: lb.Distribution},
@@ -136,7 +136,7 @@ func (c *compiler) loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 // portRule is a front end with its backends: a load balancer, or the hostPort
 // of an endpoint.
 type portRule struct {
-	vips               []netip.Addr // none: the host's own addresses
+	vips               []netip.Addr // empty: the host's own addresses
 	protocol           uint8
 	external, internal uint16
 	backends           []netip.Addr
@@ -145,15 +145,16 @@ type portRule struct {
 	family             family
 }
 
-// draw says how a chain chooses among the backends; there is one chain for
-// each draw and each kind of front end that occurs.
+// draw is the way in which a chain chooses among the backends; there is one chain
+// for each draw and each kind of front end that occurs.
 type draw struct {
 	count        int
 	distribution intent.Distribution
 	source       uint32 // connection mark: source to give to connections that pass through, 0 = keep
 }
 
-// emit makes the elements of a front end, none if the host does not have its family.
+// emit makes the elements of a front end, or no elements if the host lacks its
+// family.
 func (c *compiler) emit(f *fragment, p *portRule) {
 	if len(p.backends) == 0 || !slices.Contains(c.families, p.family) {
 		return

@@ -78,7 +78,7 @@ func (t *Table) elements() []Element {
 }
 
 // collect gathers the chains of the fragments. Equal names are equal
-// content, because a name is made from what it stands for.
+// content, because a name is made from the chain's content.
 func (t *Table) collect() {
 	chains := map[string]bool{}
 	for _, c := range t.Chains {

@@ -18,7 +18,8 @@ type Front struct {
 	Address  netip.Addr
 	Protocol string // "tcp" or "udp"
 	Port     uint16
-	// Sources may open connections; none means everybody, or with Closed no client at all.
+	// Sources may open connections; an empty list means every client, or with Closed no
+	// client at all.
 	Sources []netip.Prefix
 	Closed  bool
 	// ByClient sends all connections of a client to the same node.
@@ -30,7 +31,7 @@ type Front struct {
 type Target struct {
 	// Address is the node's in IPv4, also in a Front of IPv6: the fabric gives its hosts MAC addresses by it.
 	Address netip.Addr
-	// Fit nodes get new connections. The others keep what they have.
+	// Fit nodes get new connections. The others keep their connections.
 	Fit bool
 }
 
@@ -47,30 +48,30 @@ const (
 	mapPicks     = "picks" // front end → chain that draws a node
 	mapNodes     = "nodes" // front end and number drawn → node
 
-	// At most this many connections of each protocol are remembered, some 8 MB. What is beyond follows the
-	// hash of its addresses and ports, and moves when the set of nodes changes.
+	// At most this many connections of each protocol are remembered, some 8 MB. Further connections follow
+	// the hash of their addresses and ports, and move when the set of nodes changes.
 	maxFlows = 65536
 	// How long an idle connection is remembered. Clouds take 4 to 10 minutes for TCP; conntrack takes 2
 	// minutes for UDP.
 	idleTCP, idleUDP = "1h", "2m"
 	// Only the first fragment of a datagram has ports. The others have its addresses and identification, and follow
 	// it to its node. A receiver gives up after as long (ip-sysctl, ipfrag_time), in IPv6 after twice as long
-	// (ip6frag_time). Those that overtake the first one are lost.
+	// (ip6frag_time). Fragments that overtake the first one are lost.
 	idleFragment = "30s"
 	// balanceSeed makes the draw for a connection the same after a restart ("mull" in ASCII).
 	balanceSeed = "0x6d756c6c"
 )
 
 // balance returns the transaction for nft(8) that makes the router spread connections to the
-// fronts, and to nothing else. It is the same whatever was there before, and leaves the memory
-// of connections alone.
+// fronts only. It does not depend on the previous rules, and leaves the memory of connections
+// alone.
 //
 // The router decides on frames: it gives a packet the MAC address of the node, which is all that
 // the bridge needs. Replies go from the node to the client without passing here, so conntrack,
 // which wants to see both directions, cannot remember where a connection went; maps that the
 // rules fill can.
 func balance(router netip.Addr, pools []netip.Prefix, fronts []Front) (string, error) {
-	if err := checkFronts(pools, fronts); err != nil {
+	if err := CheckFronts(pools, fronts); err != nil {
 		return "", fmt.Errorf("spread connections: %w", err)
 	}
 	t := balanceScript{router: router, elements: map[string][]string{}}
@@ -116,7 +117,7 @@ func (t *balanceScript) chain(name, hook string, rules ...string) {
 	}
 }
 
-// sets makes those of a family.
+// sets makes the sets of a family.
 func (t *balanceScript) sets(a balanceFamily) {
 	// Not all parts of the keys have named types, so the maps are declared by their keys.
 	for _, m := range []struct{ name, key, idle string }{{mapFlowsTCP, a.flowKey("tcp"), idleTCP},
@@ -132,7 +133,7 @@ func (t *balanceScript) sets(a balanceFamily) {
 	t.set("map", a.named(mapNodes), a.frontType()+" . mark : ether_addr")
 }
 
-// chains makes those that do not depend on the fronts.
+// chains makes the chains that do not depend on the fronts.
 func (t *balanceScript) chains(pools []netip.Prefix) {
 	rules := []string{"ether daddr != " + mac(t.router) + " accept"}
 	for _, pool := range pools {
@@ -149,7 +150,7 @@ func (t *balanceScript) chains(pools []netip.Prefix) {
 		rules = append(rules, a.ip+" daddr "+pool.String()+" goto "+a.named("spread"))
 	}
 	t.chain("prerouting", " { type filter hook prerouting priority -300 ; }", rules...)
-	// What is left goes to the router itself, whose route to the pool is "unreachable".
+	// Other packets go to the router itself, whose route to the pool is "unreachable".
 }
 
 // spread returns the rules for packets to a pool.
@@ -159,8 +160,8 @@ func (t *balanceScript) spread(a balanceFamily) []string {
 		a.laterFragment+" goto "+a.named("later-fragment"),
 		"ether daddr set "+a.flowKey("tcp")+" map @"+a.named(mapFlowsTCP),
 		"ether daddr set "+a.flowKey("udp")+" map @"+a.named(mapFlowsUDP),
-		// A node that is not fit keeps its TCP connections, nothing else: datagrams do not
-		// show which one is the first.
+		// A node that is not fit keeps its TCP connections only: datagrams do not show
+		// which one is the first.
 		"tcp flags & (syn|ack) != syn "+a.frontKey()+node+a.named(setKnown)+" goto "+a.named("remember"),
 		a.frontKey()+node+a.named(setFit)+" goto "+a.named("remember"),
 		"ether daddr set "+mac(t.router),
@@ -210,7 +211,8 @@ func (t *balanceScript) front(f Front, draws map[string][]string) {
 	add(mapPicks, "%s : goto %s", key, name)
 }
 
-func checkFronts(pools []netip.Prefix, fronts []Front) error {
+// CheckFronts returns an error if Set would refuse the fronts.
+func CheckFronts(pools []netip.Prefix, fronts []Front) error {
 	type front struct {
 		address  netip.Addr
 		protocol string
@@ -259,8 +261,8 @@ func poolNames(pools []netip.Prefix) string {
 	return strings.Join(out, " or ")
 }
 
-// Disjoint returns ranges that cover what the given ones cover, none within another. Ranges
-// overlap only if one contains the other.
+// Disjoint returns ranges with the same addresses as the given ones, without nested ranges.
+// Ranges overlap only if one contains the other.
 func Disjoint(ranges []netip.Prefix) []netip.Prefix {
 	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))

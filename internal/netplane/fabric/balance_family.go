@@ -16,14 +16,15 @@ type balanceFamily struct {
 	protocol string // expression
 	// prepare goes before the rules that use ends, if any.
 	prepare []string
-	// ends tells pairs of a client and an address of the pool apart, in the keys of what is remembered.
+	// ends identifies a pair of a client and an address of the pool, in the keys of remembered
+	// connections.
 	ends string
 	// datagram and ends are the same for all fragments of a datagram (RFC 791, section 3.2, and RFC 8200, section 4.5).
 	datagram                     string
 	moreFragments, laterFragment string // match a fragment that others follow, and one that is not the first
 }
 
-// familyOf returns that of an address.
+// familyOf returns the family of an address.
 //
 // nft 1.0.6 adds no keys of more than 16 bytes to a map (netlink_linearize.c, netlink_gen_map_stmt: one register). So
 // with IPv6 a client is known by a hash of its address, beside both ports and the last 16 bits of the pool's address,
@@ -46,7 +47,7 @@ func familyOf(a netip.Addr) balanceFamily {
 
 func (a balanceFamily) named(name string) string { return name + a.suffix }
 
-// flowKey tells the connections of a protocol apart.
+// flowKey identifies a connection of a protocol.
 func (a balanceFamily) flowKey(protocol string) string {
 	return fmt.Sprintf("%[1]s . %[2]s sport . %[2]s dport", a.ends, protocol)
 }
@@ -58,7 +59,7 @@ func (a balanceFamily) drawKey(protocol string) string {
 
 func (a balanceFamily) datagramKey() string { return a.ends + " . " + a.datagram }
 
-// frontKey tells front ends apart.
+// frontKey identifies a front end.
 func (a balanceFamily) frontKey() string { return a.ip + " daddr . " + a.protocol + " . th dport" }
 
 func (a balanceFamily) frontType() string { return a.address + " . inet_proto . inet_service" }

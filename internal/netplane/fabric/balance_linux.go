@@ -19,7 +19,7 @@ type Balancer struct {
 	pools     []netip.Prefix
 
 	mu   sync.Mutex
-	last string // what the kernel has, "" if that is not known; guarded by mu
+	last string // the kernel's rules, "" if unknown; guarded by mu
 }
 
 // OpenBalancer names the router by the namespace of its fabric and the network of the hosts in IPv4. There is one pool
@@ -28,8 +28,8 @@ func OpenBalancer(namespace string, nodeNet netip.Prefix, pools ...netip.Prefix)
 	return &Balancer{namespace: namespace, router: routerOf(nodeNet), pools: pools}
 }
 
-// Set makes the router serve exactly these fronts. Connections that it knows stay with their
-// nodes, as long as those are listed.
+// Set makes the router serve exactly these fronts. Connections that it remembers stay with
+// their nodes, as long as the nodes are listed.
 func (b *Balancer) Set(ctx context.Context, fronts []Front) error {
 	script, err := balance(b.router, b.pools, fronts)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // balanced is a fabric whose hosts all have the address of a load balancer, as if kube-proxy
@@ -255,13 +254,12 @@ func (b *balanced) datagrams(from string) func(size int) (string, error) {
 func TestBalancerDatagrams(t *testing.T) {
 	b := newBalanced(t)
 	send := b.datagrams(b.netns)
-	ask := func() (name string) {
+	ask := func() string {
 		t.Helper()
-		// A datagram may be lost on a busy machine. A client asks again.
-		testenv.Eventually(t, "an answer", func() (err error) {
-			name, err = send(1)
-			return err
-		})
+		name, err := send(1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return name
 	}
 	b.set(b.front)

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 // Fabric creates and changes the fabric of one plan.
@@ -52,7 +52,7 @@ func (e *InUseError) Error() string {
 }
 
 // CheckRanges returns an *InUseError if the machine uses a range of the cluster for something
-// else. It changes nothing.
+// else. It makes no changes.
 func (f *Fabric) CheckRanges() error {
 	machine, err := kernel.Open(f.machine)
 	if err != nil {
@@ -90,9 +90,13 @@ func (f *Fabric) Apply(ctx context.Context) (err error) {
 		do   func(inside, machine *kernel.Space) error
 	}{
 		{"bridge", f.makeBridge}, {"machine-link", f.makeMachineLink}, {"routes", f.makeRoutes},
-		{"second", f.makeSecond},
+		{"ipv6", f.makeIPv6},
+		{"carrier", func(inside, machine *kernel.Space) error {
+			return errors.Join(machine.AwaitUp(ctx, f.plan.MachineLink),
+				inside.AwaitUp(ctx, f.plan.MachinePort, f.plan.Bridge))
+		}},
 		{"rules", func(_, machine *kernel.Space) error { return f.makeRules(ctx, machine) }},
-		{"machine-second", f.makeMachineSecond},
+		{"machine-ipv6", f.makeMachineIPv6},
 	} {
 		if err := errors.Join(ctx.Err(), fault.Point(ctx, "fabric.apply.before-"+step.name)); err != nil {
 			return fmt.Errorf("make fabric: %w", err)
@@ -121,9 +125,9 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 			names[a.Index] += " (" + a.Alias + ")"
 		}
 	}
-	second := f.plan.Second
+	plan := f.plan.IPv6
 	ranges := slices.DeleteFunc([]netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet, f.plan.Pool,
-		second.NodeNet, second.PodNet, second.ServiceNet, second.Pool},
+		plan.NodeCIDR, plan.PodCIDR, plan.ServiceCIDR, f.plan.Pool6},
 		func(r netip.Prefix) bool { return !r.IsValid() })
 	check := func(p netip.Prefix, link int, what string) error {
 		if p.Bits() == 0 || link != 0 && link == own {
@@ -141,7 +145,7 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 		return nil
 	}
 	family := netlink.FAMILY_V4
-	if second != (Second{}) {
+	if !plan.IsZero() {
 		family = netlink.FAMILY_ALL
 	}
 	addresses, err := kernel.List(func() ([]netlink.Addr, error) { return machine.Netlink.AddrList(nil, family) })
@@ -248,8 +252,8 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 		}
 	}
 	if link.Attrs().Flags&net.FlagUp == 0 {
-		// Not before the rules are there; see makeMachineSecond.
-		if err := disableSecond(machine, f.plan.MachineLink); err != nil {
+		// Not before the rules are there; see makeMachineIPv6.
+		if err := disableIPv6(machine, f.plan.MachineLink); err != nil {
 			return err
 		}
 	}
@@ -331,8 +335,8 @@ func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
 	return nil
 }
 
-// makeRules makes the machine's tables. Hosts reach what the machine reaches if the machine is
-// a router already; making it one is not ours to decide.
+// makeRules makes the machine's tables. Hosts reach the machine's destinations if the machine
+// is a router already; the user decides whether it becomes one.
 func (f *Fabric) makeRules(ctx context.Context, machine *kernel.Space) error {
 	forwards := false
 	err := machine.Do(func() error {
@@ -345,14 +349,14 @@ func (f *Fabric) makeRules(ctx context.Context, machine *kernel.Space) error {
 	}
 	rules := f.plan.rules(forwards)
 	if f.plan.MachineAddress6.IsValid() {
-		rules += f.plan.secondRules()
+		rules += f.plan.ipv6Rules()
 	}
 	return machine.Nft(ctx, rules)
 }
 
 // Delete removes everything that Apply, Connect and AddPrefix made. The hosts'
-// uplinks disappear with the bridge's ports. It is not an error if there is
-// nothing to remove.
+// uplinks disappear with the bridge's ports. It is not an error if they do not
+// exist.
 func (f *Fabric) Delete(ctx context.Context) error {
 	machine, err := kernel.Open(f.machine)
 	if err != nil {

@@ -6,12 +6,16 @@ package fabric_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
@@ -387,5 +391,62 @@ func TestFaults(t *testing.T) {
 	}
 	if got := state(t, host); got != emptyHost {
 		t.Errorf("left on the host\n%s\nwant\n%s", got, emptyHost)
+	}
+}
+
+// TestReady: links carry packets when Apply and Connect return, also while the kernel is busy with other namespaces.
+func TestReady(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("ready", 0)
+	check := func(when, netns string) {
+		t.Helper()
+		s, err := kernel.Open(netns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		// Unlike the query for one link, the list does not make the kernel catch up (net/core/rtnetlink.c,
+		// rtnl_getlink).
+		links, err := kernel.List(s.Netlink.LinkList)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range links {
+			if a := l.Attrs(); a.Name != "lo" && a.OperState != netlink.OperUp {
+				t.Errorf("after %s, %s is %s", when, a.Name, a.OperState)
+			}
+		}
+	}
+	end := make(chan struct{})
+	var others sync.WaitGroup
+	for i := range 4 {
+		others.Go(func() {
+			path := filepath.Join(m.dir, fmt.Sprint("other", i))
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if err := errors.Join(kernel.CreateNamespace(path, nil), kernel.DeleteNamespace(path)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	defer others.Wait()
+	defer close(end)
+	for range 8 {
+		apply(t, f)
+		check("Apply", m.netns)
+		check("Apply", f.Plan().Namespace)
+		host := netlab.Namespace(t, filepath.Join(t.TempDir(), "host"))
+		connect(t, f, host)
+		check("Connect", host)
+		check("Connect", f.Plan().Namespace)
+		if err := f.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

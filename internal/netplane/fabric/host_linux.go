@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/fault/undo"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
-	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
 // Uplink is the name of a host's adapter inside its namespace.
@@ -26,21 +25,20 @@ type Attachment struct {
 	Netns string
 	// Address is the node IP with the node net's prefix length.
 	Address netip.Prefix
-	// Address6 is the node IP of the second family, if the fabric has one.
+	// Address6 is the IPv6 address of the node, if the fabric has IPv6.
 	Address6 netip.Prefix
 	// MTU of the uplink; 0 means the kernel's default.
 	MTU int
 }
 
 // Connect gives a host its uplink: eth0 with its address and default route, and
-// a port on the bridge. It adds the missing parts of an existing one.
+// a port on the bridge, both ready for packets. It adds the missing parts of an existing one.
 // Preconditions: Apply has succeeded.
 func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("connect host %s: %w", a.Node, err)
 	}
-	if a.Address.Masked() != f.plan.NodeNet || a.Address.Addr() == f.plan.Router.Addr() ||
-		a.Address.Addr() == f.plan.MachineAddress.Addr() {
+	if a.Address.Masked() != f.plan.NodeNet || !IsHost(f.plan.NodeNet, a.Address.Addr()) {
 		return fmt.Errorf("connect host %s: address %s: not a host's address in %s", a.Node, a.Address, f.plan.NodeNet)
 	}
 	if err := f.plan.checkHost(a.Address6); err != nil {
@@ -105,7 +103,7 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	if a.Address6.IsValid() {
 		addresses = append(addresses, a.Address6)
 	}
-	if err := f.connectSecond(host, eth0, a.Address6); err != nil {
+	if err := f.connectIPv6(host, eth0, a.Address6); err != nil {
 		return err
 	}
 	if err := host.AddAddresses(eth0, []netip.Prefix{a.Address}, false); err != nil {
@@ -116,6 +114,9 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	}
 	if err := host.Netlink.LinkSetUp(eth0); err != nil {
 		return fmt.Errorf("set up %s: %w", Uplink, err)
+	}
+	if err := errors.Join(host.AwaitUp(ctx, Uplink), inside.AwaitUp(ctx, name)); err != nil {
+		return err
 	}
 	if err := fault.Point(ctx, "fabric.connect.before-route"); err != nil {
 		return err
@@ -135,15 +136,27 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 }
 
 // Router changes the routes to hosts in a namespace, the fabric's or the machine's. An emulated
-// host, which knows nothing else about them, uses it.
+// host, which has no other access to them, uses it.
 type Router struct{ namespace string }
 
 // OpenRouter names the namespace by its file; "" is the process's own.
 func OpenRouter(namespace string) *Router { return &Router{namespace} }
 
 // SetPrefixes makes the host with the given address the owner of exactly these
-// pod ranges. Those of the other family are left out: they are another address'.
+// pod ranges. Ranges of the other family are left out: they belong to another
+// address.
 func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
+	return r.set(ctx, via, prefixes, 0)
+}
+
+// SetShared makes the host with the given address one of the ways to exactly these ranges,
+// which are other hosts' ways, too: the host with the lowest address is used.
+func (r *Router) SetShared(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
+	return r.set(ctx, via, prefixes, sharedMetric(via))
+}
+
+// set replaces the routes to a host that have the metric, or no metric, by routes of the ranges of its family.
+func (r *Router) set(ctx context.Context, via netip.Addr, prefixes []netip.Prefix, metric int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("route to %s: %w", via, err)
 	}
@@ -163,42 +176,18 @@ func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []net
 		if err != nil {
 			return fmt.Errorf("route %s to %s: %w", p, via, err)
 		}
-		if err := inside.ReplaceRoute(kernel.Route{Destination: p, LinkIndex: link, NextHop: via}); err != nil {
-			return fmt.Errorf("route %s to %s: %w", p, via, err)
-		}
-	}
-	return inside.KeepRoutes(func(r kernel.Route) bool {
-		return r.NextHop != via || r.Metric != 0 || wanted[r.Destination]
-	})
-}
-
-// SetShared makes the host with the given address one of the ways to exactly these ranges,
-// which are other hosts' ways, too: the host with the lowest address is used.
-func (r *Router) SetShared(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("route to %s: %w", via, err)
-	}
-	inside, err := kernel.Open(r.namespace)
-	if err != nil {
-		return fmt.Errorf("route to %s: %w", via, err)
-	}
-	defer inside.Close()
-	for _, p := range prefixes {
-		link, err := linkTo(inside, via)
-		if err != nil {
-			return fmt.Errorf("route %s to %s: %w", p, via, err)
-		}
-		route := kernel.Route{Destination: p.Masked(), LinkIndex: link, NextHop: via, Metric: sharedMetric(via)}
+		route := kernel.Route{Destination: p, LinkIndex: link, NextHop: via, Metric: metric}
 		if err := inside.ReplaceRoute(route); err != nil {
 			return fmt.Errorf("route %s to %s: %w", p, via, err)
 		}
 	}
 	return inside.KeepRoutes(func(r kernel.Route) bool {
-		return r.NextHop != via || r.Metric == 0 || slices.Contains(prefixes, r.Destination)
+		return r.NextHop != via || (r.Metric == 0) != (metric == 0) || wanted[r.Destination]
 	})
 }
 
-// sharedMetric differs from host to host, and from that of a host's own ranges.
+// sharedMetric differs from host to host, and from the metric of a host's own
+// ranges.
 func sharedMetric(via netip.Addr) int {
 	b := via.As4()
 	return 1 + int(b[3])

@@ -10,8 +10,9 @@
 // routes pod ranges to the hosts that own them, as a cloud's route table does,
 // and answers "unreachable" for ranges of the cluster without an owner, so that
 // no such packet leaves for the internet. The machine gets one link and, for each
-// address family, an address, routes and one nftables table, which keeps what comes over the
-// link from everything on the machine but the cluster's own servers, and from other clusters.
+// address family, an address, routes and one nftables table, which keeps packets from the
+// link away from everything on the machine except the cluster's own servers, and from other
+// clusters.
 package fabric
 
 import (
@@ -21,26 +22,29 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 )
 
 // Config describes a fabric.
 type Config struct {
 	// Name of the cluster; the namespace is called "mullion-<name>".
 	Name string
-	// Index tells the clusters of one machine apart, from 0.
+	// Index is the cluster's number on the machine, from 0.
 	Index int
 	// Dir is where the namespace's file is mounted.
 	Dir string
 	// NodeNet, PodNet and ServiceNet are the cluster's ranges.
 	NodeNet, PodNet, ServiceNet netip.Prefix
-	// Second has the same ranges in IPv6, if the cluster has two address families.
-	Second Second
-	// Pool has the addresses for Services of type LoadBalancer; see Balancer. The zero value
-	// means that there are none.
-	Pool netip.Prefix
-	// Serves lists what the machine serves to the hosts at its address in NodeNet. Nothing
-	// else of the machine can be reached from the fabric.
+	// IPv6 has the same ranges in IPv6, if the cluster has two address families.
+	IPv6 ipv6.Plan
+	// Pool has the IPv4 addresses for Services of type LoadBalancer, Pool6 the IPv6
+	// addresses; see Balancer. The zero value means no addresses.
+	Pool, Pool6 netip.Prefix
+	// Serves lists the ports that the machine serves to the hosts at its address in
+	// NodeNet. Hosts reach no other port of the machine.
 	Serves []Port
 	// Machine is the network namespace that stands for the machine; empty means
 	// the process's own.
@@ -62,15 +66,16 @@ type Plan struct {
 	PodNet    netip.Prefix
 	// ServiceNet is never routed: services are resolved on each host.
 	ServiceNet netip.Prefix
-	Pool       netip.Prefix // may be absent
+	Pool       netip.Prefix // may be absent, and so may Pool6
+	Pool6      netip.Prefix
 	Bridge     string
 	Router     netip.Prefix // the bridge's address, the hosts' default gateway
-	Second     Second
+	IPv6       ipv6.Plan
 	Router6    netip.Prefix // the same in IPv6; may be absent
 	RouterMAC  string
 	// The machine's side.
 	MachineLink    string
-	MachineAlias   string // says whose link it is
+	MachineAlias   string // names the link's owner
 	MachinePort    string // its other end, on the bridge
 	MachineAddress netip.Prefix
 	// MachineAddress6 is the same in IPv6; may be absent.
@@ -98,10 +103,11 @@ func Describe(cfg Config) (Plan, error) {
 		MachinePort: "machine",
 		Table:       "mullion-" + cfg.Name,
 		Serves:      cfg.Serves,
-		Second:      cfg.Second, Router6: cfg.Second.router(), MachineAddress6: cfg.Second.machine(),
+		IPv6:        cfg.IPv6, Pool6: cfg.Pool6,
 	}
-	if err := cfg.Second.check(); err != nil {
-		return Plan{}, fmt.Errorf("describe fabric: second family: %w", err)
+	p.Router6, p.MachineAddress6 = addresses6(cfg.IPv6.NodeCIDR)
+	if err := checkIPv6(cfg.IPv6, cfg.Pool6); err != nil {
+		return Plan{}, fmt.Errorf("describe fabric: IPv6: %w", err)
 	}
 	for _, s := range cfg.Serves {
 		if s.Protocol != "tcp" && s.Protocol != "udp" || s.Number == 0 {
@@ -109,15 +115,13 @@ func Describe(cfg Config) (Plan, error) {
 		}
 	}
 	ranges := []netip.Prefix{p.NodeNet, p.PodNet, p.ServiceNet}
-	for i, r := range ranges {
+	for _, r := range ranges {
 		if !r.Addr().Is4() || r != r.Masked() || r.Bits() > 28 || r.Bits() < 8 {
 			return Plan{}, fmt.Errorf("describe fabric: range %s: not an IPv4 range of 16 addresses or more", r)
 		}
-		for _, other := range ranges[:i] {
-			if r.Overlaps(other) {
-				return Plan{}, fmt.Errorf("describe fabric: ranges %s and %s overlap", other, r)
-			}
-		}
+	}
+	if err := disjoint(ranges); err != nil {
+		return Plan{}, fmt.Errorf("describe fabric: %w", err)
 	}
 	if p.Pool.IsValid() {
 		if !p.Pool.Addr().Is4() {
@@ -133,11 +137,34 @@ func Describe(cfg Config) (Plan, error) {
 	return p, nil
 }
 
+// disjoint returns an error if ranges overlap.
+func disjoint(ranges []netip.Prefix) error {
+	for i, r := range ranges {
+		for _, other := range ranges[:i] {
+			if r.Overlaps(other) {
+				return fmt.Errorf("ranges %s and %s overlap", other, r)
+			}
+		}
+	}
+	return nil
+}
+
 // Namespace returns the file of a fabric's network namespace.
 func Namespace(dir, cluster string) string { return filepath.Join(dir, "mullion-"+cluster) }
 
 // routerOf returns the hosts' default gateway.
 func routerOf(nodeNet netip.Prefix) netip.Addr { return last(nodeNet).Prev() }
+
+// IsHost reports whether an address of the hosts' network, in either family, may be a host's: not the router's nor the
+// machine's.
+func IsHost(network netip.Prefix, a netip.Addr) bool {
+	first := network.Addr().Next()
+	others := []netip.Addr{network.Addr(), first, first.Next()} // see addresses6
+	if network.Addr().Is4() {
+		others = []netip.Addr{network.Addr(), first, routerOf(network), last(network)}
+	}
+	return network.Contains(a) && !slices.Contains(others, a)
+}
 
 // mac returns the Ethernet address that the fabric gives to an IPv4 address: a
 // locally administered one (IEEE 802, second bit of the first byte).
@@ -153,7 +180,7 @@ func portName(node string) string {
 }
 
 // rules returns the transaction for nft(8) that makes the machine's table. masquerade is for a
-// machine that forwards packets: it lets hosts reach what the machine reaches.
+// machine that forwards packets: it lets hosts reach the machine's destinations.
 //
 // The kernel delivers a packet to any address of the machine, whichever link it came in by. So
 // without these rules a pod reaches whatever listens on the machine, and the API servers of
@@ -168,7 +195,7 @@ func (p *Plan) rules(masquerade bool) string {
 	for _, hook := range []string{"input", "forward"} {
 		fmt.Fprintf(&b, "add chain ip %s %s { type filter hook %[2]s priority 0 ; }\n", p.Table, hook)
 		add(hook, "iifname != %q accept", p.MachineLink)
-		// What the machine asked for: the API server calls kubelets.
+		// Replies to the machine: the API server calls kubelets.
 		add(hook, "ct state established,related accept")
 	}
 	for _, s := range p.Serves {
@@ -193,7 +220,7 @@ func (p *Plan) String() string {
 		unreachable = fmt.Sprintf(", %s (load balancers, until a Service has an address)", p.Pool)
 		route = fmt.Sprintf("\n  route %s via %s", p.Pool, p.Router.Addr())
 	}
-	second, machine6 := p.secondLines()
+	router6, machine6 := p.ipv6Lines()
 	return fmt.Sprintf(`network namespace %s
   bridge %s %s mac %s%s
   unreachable %s (pods, until a node owns a part), %s (services)%s
@@ -202,7 +229,7 @@ machine
   link %s %s, other end %s on %s
   route %s via %s%s%s
   serves %s at %s; hosts reach nothing else of the machine, and no other cluster
-`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, second, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
+`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, router6, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
 		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(), route,
 		machine6, portList(p.Serves), p.MachineAddress.Addr())
 }

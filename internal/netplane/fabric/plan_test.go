@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -45,7 +46,8 @@ func TestDescribe(t *testing.T) {
 			NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
 			PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
 			ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
-			Second:     second(),
+			IPv6:       plan6(),
+			Pool6:      netip.MustParsePrefix("fd00:10:90::/112"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,26 +60,25 @@ func TestDescribe(t *testing.T) {
 			}
 			rules := p.rules(c.name == "first")
 			if p.MachineAddress6.IsValid() {
-				rules += p.secondRules()
+				rules += p.ipv6Rules()
 			}
 			testenv.Golden(t, c.name+".txt", []byte(p.String()+"\n"+rules))
 		})
 	}
 }
 
-// second has the ranges of a second family.
-func second() Second {
-	return Second{
-		NodeNet:    netip.MustParsePrefix("fd00:10:89::/64"),
-		PodNet:     netip.MustParsePrefix("fd00:10:244::/48"),
-		ServiceNet: netip.MustParsePrefix("fd00:10:96::/112"),
-		Pool:       netip.MustParsePrefix("fd00:10:90::/112"),
+func plan6() ipv6.Plan {
+	return ipv6.Plan{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
 	}
 }
 
-// TestCheckHost: a host has an address of the second family exactly if the fabric has it.
+// TestCheckHost: a host has an IPv6 address exactly if the fabric has IPv6.
 func TestCheckHost(t *testing.T) {
-	one, two := Plan{}, Plan{Second: second(), Router6: second().router(), MachineAddress6: second().machine()}
+	one, two := Plan{}, Plan{IPv6: plan6()}
+	two.Router6, two.MachineAddress6 = addresses6(two.IPv6.NodeCIDR)
 	for _, c := range []struct {
 		plan    Plan
 		address string
@@ -102,6 +103,7 @@ func TestDescribeRefuses(t *testing.T) {
 		NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
 		PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
 		ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
+		IPv6:       plan6(),
 	}
 	for _, c := range []struct {
 		name string
@@ -125,30 +127,18 @@ func TestDescribeRefuses(t *testing.T) {
 			"not an IPv4 range"},
 		{"large pool", func(c *Config) { c.Pool = netip.MustParsePrefix("10.0.0.0/15") }, "65536 addresses or fewer"},
 		{"pool of loopback", func(c *Config) { c.Pool = netip.MustParsePrefix("127.1.0.0/24") }, "can be routed"},
-		{"second of IPv4", func(c *Config) { c.Second = second(); c.Second.NodeNet = c.NodeNet },
+		{"IPv6 of IPv4", func(c *Config) { c.IPv6.NodeCIDR = c.NodeNet }, "unique local IPv6 range"},
+		{"IPv6 of everybody", func(c *Config) { c.IPv6.PodCIDR = netip.MustParsePrefix("2001:db8::/48") },
 			"unique local IPv6 range"},
-		{"second of everybody", func(c *Config) {
-			c.Second = second()
-			c.Second.PodNet = netip.MustParsePrefix("2001:db8::/48")
-		}, "unique local IPv6 range"},
-		{"second with host bits", func(c *Config) {
-			c.Second = second()
-			c.Second.NodeNet = netip.MustParsePrefix("fd00:10:89::1/64")
-		}, "unique local IPv6 range"},
-		{"second in part", func(c *Config) { c.Second.NodeNet = second().NodeNet }, "unique local IPv6 range"},
-		{"second overlaps", func(c *Config) {
-			c.Second = second()
-			c.Second.ServiceNet = netip.MustParsePrefix("fd00:10:244:9::/112")
-		}, "overlap"},
-		{"second pool of IPv4", func(c *Config) {
-			c.Second = second()
-			c.Second.Pool = netip.MustParsePrefix("10.90.0.0/24")
-		}, "not an IPv6 range"},
-		{"second pool in use", func(c *Config) {
-			c.Second = second()
-			c.Second.Pool = netip.MustParsePrefix("fd00:10:244:1::/112")
-		}, "the cluster uses fd00:10:244::/48 for something else"},
-		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
+		{"IPv6 with host bits", func(c *Config) { c.IPv6.NodeCIDR = netip.MustParsePrefix("fd00:10:89::1/64") },
+			"unique local IPv6 range"},
+		{"IPv6 in part", func(c *Config) { c.IPv6.PodCIDR = netip.Prefix{} }, "unique local IPv6 range"},
+		{"IPv6 overlaps", func(c *Config) { c.IPv6.ServiceCIDR = netip.MustParsePrefix("fd00:10:244:9::/112") },
+			"overlap"},
+		{"IPv6 pool of IPv4", func(c *Config) { c.Pool6 = netip.MustParsePrefix("10.90.0.0/24") },
+			"not an IPv6 range"},
+		{"IPv6 pool in use", func(c *Config) { c.Pool6 = netip.MustParsePrefix("fd00:10:244:1::/112") },
+			"the cluster uses fd00:10:244::/48 for something else"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := ok

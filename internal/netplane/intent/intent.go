@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package intent models the desired network of one emulated Windows host. The
-// Host Networking Service (which knows Windows) passes it to the data plane
-// (which knows Linux).
+// Package intent models the desired network of one emulated Windows host. The Host
+// Networking Service (the Windows side) passes it to the data plane (the Linux
+// side).
 //
 // It is plain data without behaviour beyond a few predicates. One Host value is
-// the complete desired state: the data plane itself determines what changed. The
+// the complete desired state: the data plane itself determines the changes. The
 // producer fills every field with resolved values (addresses instead of object
 // references, prefix lengths filled in); order matters only where a comment
-// says so. Zero values mean "absent".
+// requires it. Zero values mean "absent".
 //
 // The names follow Microsoft's HNS schema
 // (https://learn.microsoft.com/virtualization/api/hcn/hns_schema, read 2026-11)
@@ -29,8 +29,8 @@ type Host struct {
 	Networks      []Network
 	Endpoints     []Endpoint
 	LoadBalancers []LoadBalancer
-	// Routes are those that programs of the host added to its routing table, each
-	// combination of destination, next hop and link once.
+	// Routes are the routes that programs of the host added to its routing table,
+	// each combination of destination, next hop and link once.
 	Routes []HostRoute
 	// NoLocalBackends means that programs of the host itself do not reach a load
 	// balancer where the backend that is chosen is an endpoint of this host.
@@ -50,11 +50,11 @@ type HostRoute struct {
 	Metric int
 }
 
-// Adapter is an adapter of the host itself as it is now. The data plane tells of
-// it; it is not a part of an intent.
+// Adapter is an adapter of the host itself as it is now. The data plane reports it;
+// it is not a part of an intent.
 type Adapter struct {
 	Link      string // Linux name
-	Index     int    // the number that programs know it by
+	Index     int    // the number by which programs refer to it
 	MTU       int
 	Loopback  bool
 	Addresses []netip.Prefix // IPv4
@@ -132,8 +132,8 @@ type Endpoint struct {
 	Addresses []netip.Prefix
 	// MAC in any spelling that net.ParseMAC takes (HNS: "00-15-5D-…").
 	MAC string
-	// Gateway is the next hop of the endpoint's default route; absent: none. It
-	// need not lie inside the endpoint's prefix.
+	// Gateway is the next hop of the endpoint's default route; absent without a
+	// default route. It need not lie inside the endpoint's prefix.
 	Gateway  netip.Addr
 	Gateway6 netip.Addr // the same in IPv6
 	// Routes are further routes inside the namespace (SDNRoute policies that
@@ -142,7 +142,8 @@ type Endpoint struct {
 	// MTU of the endpoint's link; 0 means the network's. EncapOverhead is
 	// subtracted by the producer.
 	MTU int
-	// MaxRate bounds what the endpoint sends, in bytes per second; 0: no bound.
+	// MaxRate bounds the endpoint's sending rate, in bytes per second; 0 means no
+	// bound.
 	MaxRate uint64
 
 	// Remote endpoints (flag 1) stand for addresses on other nodes: backends of
@@ -236,8 +237,8 @@ type ACL struct {
 
 // Redirect leads connections of TCP to a proxy in the endpoint's own namespace.
 type Redirect struct {
-	// Match says which connections: those that the endpoint makes (Out) or accepts (In). Its action and its order are
-	// not used, and no protocol means TCP.
+	// Match selects connections that the endpoint makes (Out) or accepts (In). Its action and its order are not used,
+	// and no protocol means TCP.
 	Match ACL
 	Port  uint16 // the proxy's
 	// Connections to these addresses or ports are left alone.
@@ -250,8 +251,9 @@ type Redirect struct {
 // PortRange is inclusive; a single port has First == Last.
 type PortRange struct{ First, Last uint16 }
 
-// Distribution says how a load balancer chooses a backend for a connection. The
-// numbers are HNS's LoadBalancerDistribution (hnslib hcn/hcnloadbalancer.go).
+// Distribution is the way in which a load balancer chooses a backend for a
+// connection. The numbers are HNS's LoadBalancerDistribution (hnslib
+// hcn/hcnloadbalancer.go).
 type Distribution uint32
 
 // The distributions.
@@ -261,13 +263,13 @@ const (
 	SourceIP         Distribution = 2 // client address only: Kubernetes' ClientIP affinity
 )
 
-// LoadBalancer is one HNS load balancer with exactly one port mapping, which is
-// all that Kubernetes' clients make. The producer lists one with several port
-// mappings as several values with IDs of its own making.
+// LoadBalancer is one HNS load balancer with exactly one port mapping, which is all
+// that Kubernetes' clients make. The producer lists one with several port mappings
+// as several values with generated IDs.
 type LoadBalancer struct {
 	ID string
-	// VIPs are the front-end addresses. None: every address of the host except
-	// loopback (a NodePort).
+	// VIPs are the front-end addresses. Empty means every address of the host
+	// except loopback (a NodePort).
 	VIPs []netip.Addr
 	// SourceVIP replaces the client's address where a reply would otherwise not
 	// come back through this node; absent: the uplink's address.
@@ -282,7 +284,7 @@ type LoadBalancer struct {
 
 	// HostComputeLoadBalancer.Flags
 	DSR  bool // 1: the client's address is always kept
-	IPv6 bool // 2: tells a NodePort of IPv6 from one of IPv4
+	IPv6 bool // 2: distinguishes a NodePort of IPv6 from one of IPv4
 
 	// PortMapping.Flags
 	ILB            bool // 1

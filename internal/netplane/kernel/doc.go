@@ -3,8 +3,8 @@
 
 // Package kernel has basic operations on Linux network namespaces: create one
 // that outlives its creator, work in it from a process in another namespace, and
-// set its links, addresses, routes, sysctls and nftables. It knows nothing about
-// Windows or Kubernetes.
+// set its links, addresses, routes, sysctls and nftables. It is independent of
+// Windows and Kubernetes.
 //
 // A network namespace belongs to a thread. Code that must run inside another
 // namespace therefore runs on a separate thread that is never returned to Go's
@@ -12,5 +12,5 @@
 // (runtime.LockOSThread). Most operations need no such thread: a netlink socket
 // stays in the namespace in which it was opened.
 //
-// Nothing here assumes /run/netns or the ip program. /proc must be mounted.
+// The package needs neither /run/netns nor the ip program. /proc must be mounted.
 package kernel

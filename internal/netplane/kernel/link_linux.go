@@ -4,11 +4,13 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -19,7 +21,7 @@ import (
 // is not among the names of iproute2's rt_protos.
 const routeProtocol netlink.RouteProtocol = 109
 
-// FindLink returns the named link, or nil if there is none.
+// FindLink returns the named link, or nil if it does not exist.
 func (s *Space) FindLink(name string) (netlink.Link, error) {
 	l, err := s.Netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -31,7 +33,7 @@ func (s *Space) FindLink(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// DeleteLink deletes the named link; it is not an error if there is none.
+// DeleteLink deletes the named link; it is not an error if it does not exist.
 func (s *Space) DeleteLink(name string) error {
 	l, err := s.FindLink(name)
 	if err != nil || l == nil {
@@ -39,6 +41,32 @@ func (s *Space) DeleteLink(name string) error {
 	}
 	if err := s.Netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("delete link %s: %w", name, err)
+	}
+	return nil
+}
+
+// carrierLimit is how long AwaitUp waits. The kernel's worker takes milliseconds, and more than a second on a machine
+// where many network namespaces come and go, because it needs the same lock (rtnl).
+const carrierLimit = 30 * time.Second
+
+// AwaitUp waits until links that were set up carry packets. A worker of the kernel attaches the queue of a link that
+// has got its carrier, and opens its port of a bridge (Linux, net/core/link_watch.c, linkwatch_do_dev, and
+// net/bridge/br_if.c, br_port_carrier_check). Until then packets are dropped, not kept.
+func (s *Space) AwaitUp(ctx context.Context, names ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, carrierLimit)
+	defer cancel()
+	for len(names) > 0 {
+		l, err := s.Netlink.LinkByName(names[0])
+		switch {
+		case err != nil:
+			return fmt.Errorf("find link %s: %w", names[0], err)
+		case l.Attrs().OperState == netlink.OperUp:
+			names = names[1:]
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for link %s: it is %s: %w", names[0], l.Attrs().OperState, ctx.Err())
+		default:
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return nil
 }
@@ -141,7 +169,7 @@ func (s *Space) ReplaceRoute(r Route) error {
 }
 
 // DeleteRoute removes this project's route with the destination and the metric. It
-// is not an error if there is none.
+// is not an error if the route does not exist.
 func (s *Space) DeleteRoute(destination netip.Prefix, metric int) error {
 	list, err := s.routes()
 	if err != nil {
@@ -178,7 +206,7 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	return nil
 }
 
-// destinationOf returns what a route leads to.
+// destinationOf returns the destination of a route.
 func destinationOf(r *netlink.Route) netip.Prefix {
 	if r.Dst == nil && r.Family == netlink.FAMILY_V6 {
 		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -209,7 +237,8 @@ func (s *Space) SetNeighbour(link netlink.Link, a netip.Addr, mac net.HardwareAd
 	return nil
 }
 
-// DeleteNeighbour removes the entry of an address. It is not an error if there is none.
+// DeleteNeighbour removes the entry of an address. It is not an error if the entry does
+// not exist.
 func (s *Space) DeleteNeighbour(link netlink.Link, a netip.Addr) error {
 	err := s.Netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, IP: a.AsSlice()})
 	if err != nil && !errors.Is(err, unix.ENOENT) {

@@ -13,8 +13,8 @@ import (
 // times a second, and reading them takes less than a millisecond.
 const listTries = 100
 
-// List returns what list does: links, addresses, routes or neighbours. If they change
-// while it reads them, the kernel says so, and they are read again.
+// List returns the result of list: links, addresses, routes or neighbours. If they
+// change while it reads them, the kernel reports it, and List reads them again.
 func List[T any](list func() ([]T, error)) ([]T, error) {
 	for try := 1; ; try++ {
 		all, err := list()

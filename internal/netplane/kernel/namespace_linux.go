@@ -29,7 +29,7 @@ const ownNamespace = "/proc/thread-self/ns/net"
 
 // CreateNamespace creates a network namespace that exists as long as the file at
 // path is mounted, runs setup inside it before other processes can see it, and
-// brings its loopback device up. It does nothing if path is already such a file.
+// brings its loopback device up. It is a no-op if path is already such a file.
 func CreateNamespace(path string, setup func() error) (err error) {
 	if IsNamespace(path) {
 		return nil
@@ -79,7 +79,7 @@ func loopbackUp() error {
 }
 
 // DeleteNamespace unmounts and removes the file. The kernel ends the namespace
-// with its last process. It does nothing if there is no such file.
+// with its last process. It is a no-op if there is no such file.
 func DeleteNamespace(path string) error {
 	for IsNamespace(path) { // twice if two makers raced
 		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -99,11 +99,11 @@ func IsNamespace(path string) bool {
 	return unix.Statfs(path, &st) == nil && int64(st.Type) == nsfsMagic
 }
 
-// onOwnThread runs fn on a thread that nothing else will ever use.
+// onOwnThread runs fn on a thread that no other code will ever use.
 //
 // The process's first thread is not such a thread: the runtime cannot end it but
 // parks it forever in its namespace (runtime.mexit), and /proc/PID, where others
-// look up this process's namespaces, shows those of the first thread.
+// look up this process's namespaces, shows the namespaces of the first thread.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -164,9 +164,9 @@ func (s *Space) Close() {
 // Preconditions: the space was opened by path.
 func (s *Space) Handle() netns.NsHandle { return netns.NsHandle(s.file.Fd()) }
 
-// Do runs fn inside the namespace: on a thread of its own, or directly if
-// the space is the process's own namespace. Processes that fn starts are in
-// the namespace too; goroutines that it starts are not.
+// Do runs fn inside the namespace: on a separate thread, or directly if the space
+// is the process's own namespace. Processes that fn starts are in the namespace
+// too; goroutines that it starts are not.
 func (s *Space) Do(fn func() error) error {
 	if s.file == nil {
 		return fn()
@@ -174,9 +174,9 @@ func (s *Space) Do(fn func() error) error {
 	return doIn(s.file, fn)
 }
 
-// Do runs fn inside the namespace at path, like Space.Do, for callers that need
-// nothing else from the namespace. A socket that fn opens stays in the namespace
-// wherever it is used afterwards.
+// Do runs fn inside the namespace at path, like Space.Do, for callers that need the
+// namespace only once. A socket that fn opens stays in the namespace wherever it is
+// used afterwards.
 func Do(path string, fn func() error) error {
 	if path == "" {
 		return fn()
@@ -211,13 +211,13 @@ func WriteSysctl(path, value string) error {
 	return nil
 }
 
-// Nft applies a script of nft commands: all of it or, on error, nothing.
+// Nft applies a script of nft commands: all of it or, on error, no part of it.
 func (s *Space) Nft(ctx context.Context, script string) error {
 	return s.Do(func() error {
 		cmd := exec.CommandContext(ctx, nftProgram(), "-f", "-")
 		cmd.Stdin = strings.NewReader(script)
 		// If this process is killed, nft would read the end of half a script, and might apply
-		// it over what the next process wants.
+		// it over the next process's rules.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("nft: %w: %s", err, firstLines(string(out), 3))

@@ -21,7 +21,7 @@ func (s *Space) AddProxy(link netlink.Link, a netip.Addr) error {
 	return nil
 }
 
-// DeleteProxy ends what AddProxy began; it is not an error if it never did.
+// DeleteProxy undoes AddProxy; it is not an error if there is no proxy.
 func (s *Space) DeleteProxy(link netlink.Link, a netip.Addr) error {
 	if err := s.Netlink.NeighDel(proxy(link, a)); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("no longer answer for %s on %s: %w", a, link.Attrs().Name, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
-// FabricConfig has the ranges that a real cluster takes; the index, 0 to 73,
-// tells those of one machine apart.
+// FabricConfig has the ranges that a real cluster takes; the index, 0 to 73, is the
+// cluster's number on the machine.
 func FabricConfig(name string, index int) fabric.Config {
 	i := byte(index)
 	return fabric.Config{
@@ -27,8 +27,8 @@ func FabricConfig(name string, index int) fabric.Config {
 	}
 }
 
-// HostAddress is that of the n-th host of a fabric, counted from 1: 10.89.0.11
-// for the first.
+// HostAddress is the address of the n-th host of a fabric, counted from 1:
+// 10.89.0.11 for the first.
 func HostAddress(p fabric.Plan, n int) netip.Prefix {
 	a := p.NodeNet.Addr().As4()
 	a[3] = byte(10 + n)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
@@ -19,12 +20,12 @@ type dual struct {
 	*twoHosts
 }
 
-// second has ranges of the kind that a cluster with two families takes.
-func second() fabric.Second {
-	return fabric.Second{
-		NodeNet:    netip.MustParsePrefix("fd00:10:89::/64"),
-		PodNet:     netip.MustParsePrefix("fd00:10:244::/48"),
-		ServiceNet: netip.MustParsePrefix("fd00:10:96::/112"),
+// plan6 has networks of the kind that a cluster with two families has.
+func plan6() ipv6.Plan {
+	return ipv6.Plan{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
 	}
 }
 
@@ -39,7 +40,7 @@ func six(a netip.Addr) netip.Addr {
 
 func newDual(t *testing.T) *dual {
 	t.Helper()
-	l := NewLab(t, second())
+	l := NewLab(t, plan6())
 	w := &dual{&twoHosts{lab: l, a: l.host(), b: l.host()}}
 	w.pods = [4]*pod{w.a.pod(5), w.a.pod(6), w.b.pod(5), w.b.pod(6)}
 	router := fabric.OpenRouter(l.Fabric.Plan().Namespace)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -23,16 +24,16 @@ type Lab struct {
 	hosts   int
 }
 
-// NewLab makes the machine and the fabric, with the ranges of a second family if there is one, and removes everything
+// NewLab makes the machine and the fabric, with the IPv6 plan if there is one, and removes everything
 // when the test ends. The test then fails if a namespace was left behind.
-func NewLab(t testing.TB, second fabric.Second) *Lab {
+func NewLab(t testing.TB, plan ipv6.Plan) *Lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Nft)
 	l := &Lab{t: t, Dir: t.TempDir()}
 	t.Cleanup(func() { CheckNoMounts(t, l.Dir) })
 	l.Machine = l.Namespace("machine")
 	cfg := FabricConfig("lab", 0)
-	cfg.Second = second
+	cfg.IPv6 = plan
 	cfg.Dir, cfg.Machine = filepath.Join(l.Dir, "fabric"), l.Machine
 	f, err := fabric.New(cfg)
 	if err != nil {
@@ -71,7 +72,7 @@ func (l *Lab) Host() Host {
 	h.Netns = l.Namespace(h.Name)
 	a := fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}
 	if l.Fabric.Plan().Router6.IsValid() {
-		// The last byte is that of the IPv4 address.
+		// The last byte equals the IPv4 address's.
 		six := l.Fabric.Plan().Router6.Masked().Addr().As16()
 		six[15] = h.Address.As4()[3]
 		a.Address6 = netip.PrefixFrom(netip.AddrFrom16(six), l.Fabric.Plan().Router6.Bits())

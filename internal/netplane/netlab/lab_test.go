@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
-	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
 // newLab is NewLab with IPv4 only.
 func newLab(t testing.TB) *Lab {
 	t.Helper()
-	return NewLab(t, fabric.Second{})
+	return NewLab(t, ipv6.Plan{})
 }
 
 // labHost is an emulated host. Tests change Intent and call Apply.

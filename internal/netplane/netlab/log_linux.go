@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// StrictLog returns a log in which a warning fails the test: that is how a Plane
-// says that the kernel refused a difference and that it replaced the whole
-// table instead.
+// StrictLog returns a log in which a warning fails the test: a Plane logs one if
+// the kernel refused a difference and it replaced the whole table instead.
 func StrictLog(t testing.TB) *slog.Logger { return slog.New(strictHandler{t}) }
 
 type strictHandler struct{ t testing.TB }

@@ -4,9 +4,9 @@
 // Package netlab gives tests network namespaces, and programs that listen and
 // connect in them, so that they send real packets. Its own tests build whole
 // networks: a namespace that stands for the machine, the fabric of a cluster,
-// emulated hosts with their data planes, and pods. All of it lies in namespaces
-// of its own; the machine on which the tests run sees nothing but a few mounts
-// under the test's temporary directory.
+// emulated hosts with their data planes, and pods. All of it lies in separate
+// namespaces; the machine on which the tests run only sees a few mounts under the
+// test's temporary directory.
 //
 // It is for tests only and links the testing package.
 package netlab

@@ -16,12 +16,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
-// patience is how long a program of the lab waits for an answer. Nothing in the
-// lab takes longer than some milliseconds; a loaded machine may.
+// patience is how long a program of the lab waits for an answer. In the lab
+// everything takes some milliseconds at most; a loaded machine may need longer.
 const patience = 5 * time.Second
 
 // refusal is how long a test waits to be sure that no answer comes. A packet
-// that is dropped is dropped at once; a longer wait proves nothing more.
+// that is dropped is dropped at once; a longer wait proves no more.
 const refusal = 300 * time.Millisecond
 
 // in runs fn on a thread inside the namespace.
@@ -94,8 +94,8 @@ func host(a net.Addr) string {
 	return h
 }
 
-// ask connects or sends from the namespace and returns which server answered, and under
-// which address that server saw the client.
+// ask connects or sends from the namespace and returns the name of the server that
+// answered, and under which address that server saw the client.
 func ask(t testing.TB, netns, network string, to netip.AddrPort) (name, client string, err error) {
 	t.Helper()
 	return askFrom(t, netns, network, netip.AddrPort{}, to, patience)
@@ -121,7 +121,7 @@ func askFrom(t testing.TB, netns, network string, from, to netip.AddrPort,
 		if err != nil {
 			return err
 		}
-		defer func() { _ = c.Close() }() // nothing is left to be written
+		defer func() { _ = c.Close() }() // all data is written
 		deadline, _ := ctx.Deadline()
 		if err := c.SetDeadline(deadline); err != nil {
 			return err
@@ -163,8 +163,8 @@ func ExpectNothing(t testing.TB, netns, network string, to netip.AddrPort) {
 	}
 }
 
-// Answer returns which server answers, "" if none does. It waits long for an answer that is expected, so that a loaded
-// machine makes no difference, and briefly for another.
+// Answer returns the name of the server that answers, or "" without an answer. It waits long for an answer that is
+// expected, so that a loaded machine makes no difference, and briefly for another.
 func Answer(t testing.TB, netns, network string, to netip.AddrPort, expected bool) (name string) {
 	limit := refusal
 	if expected {

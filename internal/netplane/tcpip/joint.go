@@ -16,8 +16,8 @@ type Joint struct {
 	apply func(context.Context, intent.Host) error
 
 	mu   sync.Mutex
-	host intent.Host // what was applied last. guarded by mu
-	// known: HNS has said what it wants. guarded by mu
+	host intent.Host // the last applied host. guarded by mu
+	// known: HNS has set its part. guarded by mu
 	known bool
 }
 

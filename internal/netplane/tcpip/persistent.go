@@ -54,8 +54,8 @@ func parsePersistentRoute(text string) (PersistentRoute, error) {
 	return PersistentRoute{netip.PrefixFrom(destination, length), hop, uint32(metric)}, nil
 }
 
-// ParsePersistentRoutes reads the names of all values. What is not a route is
-// reported and left out.
+// ParsePersistentRoutes reads the names of all values. Invalid names are logged and
+// left out.
 func ParsePersistentRoutes(names []string, log *slog.Logger) []PersistentRoute {
 	var list []PersistentRoute
 	for _, name := range names {
@@ -77,8 +77,8 @@ func maskLength(mask netip.Addr) (int, bool) {
 	return ones, n<<ones == 0
 }
 
-// route finds the adapter: the registry names none. It is the one whose subnet
-// the next hop is in.
+// route finds the adapter: the registry does not name it. It is the one whose
+// subnet the next hop is in.
 func (p PersistentRoute) route(list []adapter, uplink string) (route, error) {
 	link := uplink
 	if i := slices.IndexFunc(list, func(a adapter) bool { return a.covers(p.NextHop) }); i >= 0 {

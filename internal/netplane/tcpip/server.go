@@ -13,12 +13,12 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/accept"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/accept"
 )
 
-// Address is where native/iphlpapi looks for the service. A pod has a loopback
-// of its own, where the service does not listen: its programs can change nothing.
+// Address is where native/iphlpapi looks for the service. A pod has its own
+// loopback, where the service does not listen: its programs cannot change anything.
 const Address = "127.0.0.1:10272"
 
 // The protocol: a connection carries one call. All numbers are little-endian,
@@ -39,7 +39,7 @@ type verb uint8
 
 // The verbs. Their words:
 //
-//	routes, adapters: none
+//	routes, adapters: no words
 //	add, delete, set: adapter, destination, length, next hop, metric, 1: the next hop must be on the link
 //	set adapter:      adapter, which flags, flags, metric or 0, MTU or 0
 const (
@@ -93,7 +93,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
-	defer func() { _ = conn.Close() }() // what was not delivered is reported by Write
+	defer func() { _ = conn.Close() }() // Write reports undelivered data
 	if err := conn.SetDeadline(time.Now().Add(callTimeout)); err != nil {
 		return err
 	}

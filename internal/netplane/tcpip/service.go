@@ -30,7 +30,7 @@ type Config struct {
 	Uplink string
 	// Adapters lists the host's adapters as they are now.
 	Adapters func(context.Context) ([]intent.Adapter, error)
-	// Persistent lists the persistent routes; it is asked once per boot.
+	// Persistent lists the persistent routes; it is called once per boot.
 	Persistent func() ([]PersistentRoute, error)
 	// SetRoutes makes the data plane have these routes, and no others of this kind.
 	SetRoutes func(context.Context, []intent.HostRoute) error
@@ -208,7 +208,7 @@ func (s *Service) setAdapter(ctx context.Context, index int, c adapterChange) er
 	})
 }
 
-// change does one change: check, write it down, tell the data plane. A change
+// change does one change: check it, record it, apply it to the data plane. A change
 // that the data plane cannot make is taken back.
 func (s *Service) change(ctx context.Context, f func(d *document, list []adapter) error) error {
 	s.mu.Lock()

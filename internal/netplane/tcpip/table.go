@@ -17,7 +17,7 @@ type tableRow struct {
 	Destination netip.Prefix
 	NextHop     netip.Addr // unspecified: on the link
 	Metric      uint32     // without the adapter's
-	// What follows is set in answers only.
+	// The following fields are set in answers only.
 	Protocol        protocol
 	Loopback        bool       // the destination is an address of the host
 	Own             netip.Addr // the adapter's first address
@@ -28,7 +28,7 @@ func (r tableRow) same(o tableRow) bool {
 	return r.Interface == o.Interface && r.Destination == o.Destination && r.NextHop == o.NextHop
 }
 
-// protocol says who made a route: MIB_IPPROTO_ of ipmib.h.
+// protocol is the origin of a route: MIB_IPPROTO_ of ipmib.h.
 type protocol uint32
 
 const (
@@ -45,7 +45,7 @@ type adapterRow struct {
 	metric uint32 // in use
 }
 
-// adapterChange lists what setAdapter changes; nil and 0 leave a setting as it is.
+// adapterChange has the changes for setAdapter; nil and 0 leave a setting as it is.
 type adapterChange struct {
 	Forwarding            *bool
 	WeakHostSend          *bool
@@ -100,8 +100,8 @@ func (a adapter) covers(hop netip.Addr) bool {
 	return slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return p.Masked().Contains(hop) })
 }
 
-// find turns what a program asked for into a route. A next hop that is the
-// adapter's own address means "on the link", as it does for route.exe.
+// find converts a program's request into a route. A next hop that is the adapter's
+// own address means "on the link", as it does for route.exe.
 func find(list []adapter, row tableRow) (route, adapter, error) {
 	i := slices.IndexFunc(list, func(a adapter) bool { return a.Index == row.Interface })
 	if i < 0 {
@@ -114,8 +114,8 @@ func find(list []adapter, row tableRow) (route, adapter, error) {
 	return r, list[i], nil
 }
 
-// checkRoute refuses what Windows refuses, and what would change the way of
-// packets to the host itself.
+// checkRoute refuses routes that Windows refuses, and routes that would divert
+// packets for the host itself.
 func checkRoute(r route) error {
 	d, hop := r.Destination, r.NextHop
 	switch {
@@ -157,7 +157,7 @@ func hostRoutes(d document, list []adapter) []intent.HostRoute {
 }
 
 // table lists the entries that Windows makes for each adapter and address, the
-// default route, and those that programs added.
+// default route, and the routes that programs added.
 func table(d document, list []adapter, gateway netip.Addr, uplink string) []tableRow {
 	var rows []tableRow
 	for _, a := range list {
@@ -204,7 +204,7 @@ func table(d document, list []adapter, gateway netip.Addr, uplink string) []tabl
 	return rows
 }
 
-// localMetric is that of the entries which the stack makes itself.
+// localMetric is the metric of the stack's own entries.
 const localMetric = 256
 
 func everything() netip.Prefix { return netip.PrefixFrom(netip.IPv4Unspecified(), 0) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package policytest makes objects for tests of the rules: a pod that no rule
-// has anything to say about, and changes of it in a line of YAML.
+// Package policytest makes objects for tests of the rules: a pod without
+// findings, and changes of it in a line of YAML.
 package policytest
 
 import (
@@ -112,7 +112,7 @@ func Merge(into, patch map[string]any) {
 }
 
 // Tweak makes an object of the minimal pod: of the keys of text, meta and spec
-// are merged into the pod, c into its container; obj is an object of its own.
+// are merged into the pod, c into its container; obj is a whole object.
 func Tweak(t testing.TB, text string) map[string]any {
 	t.Helper()
 	patch := Decode(t, text)

@@ -30,8 +30,8 @@ const (
 //   - Remove removes a key or an item, and then each map along the path that
 //     becomes empty, unless it is an item of a list or the object.
 //
-// A null is a missing field. An edit that changes nothing is not an error: it
-// removes what is missing, or sets a key to the value that it has.
+// A null is a missing field. An edit without effect is not an error: it removes
+// a missing field, or sets a key to its current value.
 type Edit struct {
 	Op    Op
 	Path  Path
@@ -58,12 +58,12 @@ func (e Edit) MarshalJSON() ([]byte, error) {
 type Patch []Edit
 
 // Apply applies edits in order; an index counts items after the preceding
-// edits. It returns the edited object, and the equivalent patch without edits
-// that change nothing. The object itself is not changed; the result shares
+// edits. It returns the edited object, and the equivalent patch, without edits
+// that have no effect. The object itself is not changed; the result shares
 // unedited parts with it, and values with the edits.
 //
 // It fails if the path leads through something that is neither a map nor a
-// list, if an index is out of range, and if there is nothing to replace.
+// list, if an index is out of range, and if a field to replace is missing.
 func Apply(object map[string]any, edits []Edit) (map[string]any, Patch, error) {
 	var patch Patch
 	root := any(object)
@@ -81,8 +81,8 @@ func Apply(object map[string]any, edits []Edit) (map[string]any, Patch, error) {
 	return after, patch, nil
 }
 
-// apply applies one edit and returns its explicit form; the zero Edit if it
-// changes nothing.
+// apply applies one edit and returns its explicit form, or the zero Edit if it
+// has no effect.
 func apply(root any, e Edit) (Edit, any, error) {
 	if len(e.Path) == 0 {
 		return e, root, errors.New("the whole object cannot be edited")
@@ -160,7 +160,7 @@ func equal(at any, key Step, value any) bool {
 }
 
 // emptied returns the path of the largest map that removing a path leaves
-// empty; the path itself if there is none.
+// empty, or the path itself if there is no such map.
 func emptied(root any, path Path) Path {
 	object, _ := root.(map[string]any)
 	for n := len(path); n > 1 && path[n-1].Index < 0 && path[n-2].Index < 0; n-- {

@@ -68,9 +68,9 @@ func (p Path) Pointer() string {
 	return b.String()
 }
 
-// Value is a place in an object: the path to it, and what the object has there.
-// A place that the object does not have is a Value too, so that no check is
-// needed on the way down.
+// Value is a place in an object: its path and its content. A place that the
+// object does not have is a Value too, so that no check is needed on the way
+// down.
 type Value struct {
 	v  any
 	at *place
@@ -102,7 +102,7 @@ func (v Value) Path() Path {
 	return p
 }
 
-// Key returns the last key of the path; "" for the root and for items of lists.
+// Key returns the last key of the path, or "" for the root and for items of lists.
 func (v Value) Key() string {
 	if v.at == nil {
 		return ""
@@ -114,7 +114,7 @@ func (v Value) Key() string {
 // field, as for the API server.
 func (v Value) Set() bool { return v.v != nil }
 
-// Raw returns what the object has there.
+// Raw returns the value as decoded.
 func (v Value) Raw() any { return v.v }
 
 // Get returns the value below v that the keys lead to.
@@ -126,8 +126,8 @@ func (v Value) Get(keys ...string) Value {
 	return v
 }
 
-// Find is Get for callers that need no path of a missing field: it allocates
-// nothing for one, and returns the zero Value.
+// Find is Get for callers that do not need the path of a missing field: it
+// returns the zero Value for it, without an allocation.
 func (v Value) Find(keys ...string) Value {
 	cur := v.v
 	for _, k := range keys {
@@ -161,7 +161,7 @@ func (v Value) At(path Path) Value {
 	return v
 }
 
-// Items returns the elements of a list; none if v is not a list.
+// Items returns the elements of a list. It is empty if v is not a list.
 func (v Value) Items() []Value {
 	l, _ := v.v.([]any)
 	if len(l) == 0 {
@@ -175,8 +175,8 @@ func (v Value) Items() []Value {
 	return out
 }
 
-// Entries returns the values of a map, in the order of their keys; none if v is
-// not a map.
+// Entries returns the values of a map, in the order of their keys. It is empty
+// if v is not a map.
 func (v Value) Entries() []Value {
 	m, _ := v.v.(map[string]any)
 	if len(m) == 0 {
@@ -192,7 +192,7 @@ func (v Value) Entries() []Value {
 	return out
 }
 
-// Keys returns the sorted keys of a map; none if v is not a map.
+// Keys returns the sorted keys of a map. It is empty if v is not a map.
 func (v Value) Keys() []string {
 	m, _ := v.v.(map[string]any)
 	if len(m) == 0 {
@@ -206,7 +206,7 @@ func (v Value) Keys() []string {
 	return out
 }
 
-// Map returns v as a map; nil if it is none.
+// Map returns v as a map, or nil if v is not a map.
 func (v Value) Map() map[string]any {
 	m, _ := v.v.(map[string]any)
 	return m
@@ -224,7 +224,7 @@ func (v Value) Strings() map[string]string {
 	return out
 }
 
-// Str returns v as a string; "" if it is none.
+// Str returns v as a string, or "" if v is not a string.
 func (v Value) Str() string {
 	s, _ := v.v.(string)
 	return s

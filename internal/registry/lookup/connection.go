@@ -219,8 +219,7 @@ func (c *connection) get(ctx context.Context, kind, id, accept string) ([]byte, 
 	return body, resp.Header, verify(body, id)
 }
 
-// verify checks content against its digest; for a tag there is nothing to
-// check.
+// verify checks content against its digest; a tag has no digest to check.
 func verify(body []byte, id string) error {
 	algorithm, hex, ok := strings.Cut(id, ":")
 	if !ok {

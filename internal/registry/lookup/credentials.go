@@ -61,7 +61,7 @@ func (p puller) keyring(ctx context.Context, client kubernetes.Interface) keyrin
 }
 
 // accountSecrets returns the secrets of the service account, which a pod gets
-// if it names none itself (k8s.io/kubernetes
+// if it does not name any (k8s.io/kubernetes
 // plugin/pkg/admission/serviceaccount).
 func (p puller) accountSecrets(ctx context.Context, client kubernetes.Interface) []string {
 	account := p.account

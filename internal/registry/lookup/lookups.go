@@ -30,10 +30,10 @@ const (
 	budget = time.Second
 	// margin is left of the caller's time for the way back.
 	margin = 50 * time.Millisecond
-	// lookupLimit ends a lookup that goes on in the background.
+	// lookupLimit bounds a lookup that continues in the background.
 	lookupLimit = 10 * time.Second
 
-	// MaxPods and maxImages bound what one object may ask for. A pod has a handful
+	// MaxPods and maxImages bound the lookups for one object. A pod has a handful
 	// of images.
 	MaxPods   = 16
 	maxImages = 32
@@ -58,7 +58,7 @@ const (
 	problemAge = 30 * time.Second
 )
 
-// question is one image and the puller that may know the answer: a result
+// question is one image and the puller that may get the answer: a result
 // obtained with credentials is only for the same puller. The zero puller means
 // everyone.
 type question struct {
@@ -124,7 +124,7 @@ func New(client kubernetes.Interface, cfg Config, refs registry.Parser, log *slo
 }
 
 // Rules returns the rights that the client needs. Without them registries are
-// asked without credentials.
+// queried without credentials.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets", "serviceaccounts"}, Verbs: []string{"get"}},
@@ -143,9 +143,9 @@ func (l *Images) Close() {
 	l.reader.close()
 }
 
-// Find looks up the images of pods in a namespace: those of unclear, whose pods
-// stand in the order of refs. It returns the images found, by the references in
-// the pods, and warnings for users about the others.
+// Find looks up the images of pods in a namespace. unclear lists the images,
+// with the pods in the order of refs. It returns the images found, by the
+// references in the pods, and warnings for users about the others.
 func (l *Images) Find(ctx context.Context, namespace string, refs []policy.References,
 	unclear [][]string) (found map[string]policy.Image, warnings []string) {
 	w := waiting{asked: map[string]bool{}, found: map[string]policy.Image{}}
@@ -245,7 +245,7 @@ func (w *waiting) warnings() []string {
 func (l *Images) find(ctx context.Context, image string, as puller, w *waiting) {
 	p, ok := l.refs.Parse(image)
 	if !ok {
-		return // the API server or the kubelet says what is wrong
+		return // the API server or the kubelet reports the error
 	}
 	ref, domain := p.Named, reference.Domain(p.Named)
 	if l.cfg.NoLoopback && registry.Loopback(hostname(domain)) {
@@ -296,7 +296,7 @@ func (l *Images) start(ctx context.Context, q question, ref reference.Named) (fl
 		return fl, ""
 	}
 	if l.closed || len(l.flights) >= maxRunning || l.running[q.as.namespace] >= maxPerNamespace {
-		return nil, "was not asked, because too many questions are pending"
+		return nil, "was not queried, because too many queries are pending"
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupLimit)
 	fl = &flight{began: time.Now(), cancel: cancel, done: make(chan struct{})}
@@ -316,7 +316,7 @@ func (l *Images) start(ctx context.Context, q question, ref reference.Named) (fl
 	return fl, ""
 }
 
-// lookUp asks the registry and keeps the answer.
+// lookUp queries the registry and caches the answer.
 func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) result {
 	credentials := q.as.keyring(ctx, l.client).find(ref.Name())
 	image, err := l.safeRead(ctx, ref, credentials)
@@ -324,7 +324,7 @@ func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) re
 		p := explain(err)
 		r := result{problem: p.text, until: time.Now().Add(problemAge)}
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return r // it will not be asked for again
+			return r // it will not be requested again
 		}
 		if p.unreachable {
 			l.down.Add(reference.Domain(ref), r)
@@ -351,7 +351,7 @@ func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) re
 
 var errDefect = errors.New("a defect of the reader")
 
-// safeRead recovers from panics: whatever a registry sends, other lookups
+// safeRead recovers from panics: for any response of a registry, other lookups
 // continue.
 func (l *Images) safeRead(ctx context.Context, ref reference.Named,
 	credentials []authn.AuthConfig) (image policy.Image, err error) {

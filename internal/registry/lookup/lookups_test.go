@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/registry"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -54,7 +55,7 @@ func (a asker) Facts(ctx context.Context, namespace string, object map[string]an
 	f := a.known
 	var warnings []string
 	parsed := policy.Parse(object)
-	f.Images, warnings = a.Find(ctx, namespace, parsed.References(), parsed.Unclear(f))
+	f.Images, warnings = a.Find(ctx, namespace, parsed.References(), place.Unclear(parsed, f))
 	return f, warnings
 }
 
@@ -273,7 +274,7 @@ func TestOverload(t *testing.T) {
 	}
 	_, warnings := s.Facts(t.Context(), "greedy", pod("greedy", images...))
 	// One warning for those that were asked about, and one for want of room.
-	pending := fmt.Sprintf("and %d more: the registry %s was not asked, because too many questions",
+	pending := fmt.Sprintf("and %d more: the registry %s was not queried, because too many queries",
 		maxImages-maxPerNamespace-1, shelf.host)
 	if len(warnings) != 2 ||
 		!slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, pending) }) {

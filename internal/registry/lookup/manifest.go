@@ -24,8 +24,8 @@ const (
 	maxUser = 360
 )
 
-// The decoders below read only what is needed: a registry's answer may be small
-// as text but large as Go values.
+// The decoders below read only the needed fields: a registry's answer may be
+// small as text but large as Go values.
 
 // entry is one entry of an index.
 type entry struct {
@@ -84,7 +84,7 @@ func decodeIndex(raw []byte) ([]entry, error) {
 }
 
 // indexPlatforms are the platforms that the entries name, each once; unnamed
-// are the digests of those that name none.
+// are the digests of entries without a platform.
 func indexPlatforms(entries []entry) (platforms []policy.Platform, unnamed []string, err error) {
 	for _, e := range entries {
 		if e.Platform == nil || e.Platform.OS == "" {

@@ -32,8 +32,8 @@ type Outcome string
 const (
 	Found       Outcome = "found"
 	Denied      Outcome = "denied"      // with the credentials that there were
-	Unreachable Outcome = "unreachable" // no answer, or none that can be trusted
-	Failed      Outcome = "failed"      // an answer that says nothing of the image
+	Unreachable Outcome = "unreachable" // no answer, or an untrusted one
+	Failed      Outcome = "failed"      // an answer without data about the image
 )
 
 // Outcomes lists all of them.
@@ -76,7 +76,7 @@ func explain(err error) problem {
 	case errors.As(err, &sent):
 		return problem{text: "sends an invalid answer: " + sent.text}
 	case errors.Is(err, errRefused):
-		return problem{text: "is at, or leads to, an address that is not asked"}
+		return problem{text: "is at, or leads to, an address that is not queried"}
 	case errors.Is(err, errDefect):
 		return problem{text: "was not understood"}
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	// plain HTTP. Registries on a loopback address always may.
 	Insecure []string
 	// NoLoopback excludes registries on loopback addresses: in a cluster they
-	// are those of the nodes, not of the manager's pod.
+	// belong to the nodes, not to the manager's pod.
 	NoLoopback bool
 	// Budget bounds how long one answer waits for registries; 0 means one
 	// second. The timeout of the webhooks is two.
@@ -84,8 +84,8 @@ func (r *reader) transport(domain string) (http.RoundTripper, error) {
 	return h.transport, nil
 }
 
-// read asks for the platforms and the user of an image, with each of the
-// credentials until one is accepted; without any if there are none.
+// read requests the platforms and the user of an image, with each of the
+// credentials until one is accepted, or anonymously if credentials is empty.
 func (r *reader) read(ctx context.Context, ref reference.Named, credentials []authn.AuthConfig) (policy.Image, error) {
 	repo, err := r.repository(ref)
 	if err != nil {

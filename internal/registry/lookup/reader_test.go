@@ -314,7 +314,7 @@ func TestHostileRegistry(t *testing.T) {
 		}, problem: "does not answer"},
 		{name: "redirect to a metadata service over HTTPS", serve: func(s *shelf) {
 			s.before = redirect("https://169.254.169.254/latest/meta-data/")
-		}, problem: "an address that is not asked"},
+		}, problem: "an address that is not queried"},
 		{name: "token service at a metadata service", serve: func(s *shelf) {
 			s.before = func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="https://169.254.169.254/token",service="x"`)

@@ -120,7 +120,7 @@ func FuzzAccounts(f *testing.F) {
 				Args:   args,
 				Stdout: io.Discard,
 				Stderr: io.Discard,
-				System: newFake(),
+				System: fakeSystem{}, Host: newHost(),
 				Getenv: func(string) string { return dir },
 			}
 			netCommand(t.Context(), env)

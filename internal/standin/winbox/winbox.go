@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package winbox holds the small Windows programs of the stand-in images: what
-// guides, probes and hooks call, and what Wine lacks or has as a stub. They are
-// one executable that goes by the name it was started under, and they are plain
-// portable Go, so that their tests run anywhere.
+// Package winbox holds the small Windows programs of the stand-in images: programs
+// that guides, probes and hooks call, and that Wine lacks or has as a stub. They
+// are one executable, which selects the program by the name it was started under,
+// and they are plain portable Go, so that their tests run anywhere.
 //
 // Their output follows Windows' own, in English, as far as programs read it.
-// docs/fidelity/images.md lists what each of them leaves out.
+// docs/fidelity/images.md lists the omissions of each.
 package winbox
 
 import (
@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
 // Env is the environment that a tool runs in.
@@ -28,12 +30,13 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
+	Host           host.Handlers // the machine, as PowerShell's cmdlets read and change it
 	System         System
 	Console        bool // standard input is a console
 }
 
 // printf writes to standard output with Windows' line endings. Write errors are
-// ignored: a broken pipe means that no reader is left to tell.
+// ignored: a broken pipe means that there is no reader to report them to.
 func (e *Env) printf(format string, args ...any) {
 	_, _ = io.WriteString(e.Stdout, crlf(fmt.Sprintf(format, args...)))
 }
@@ -46,75 +49,37 @@ func crlf(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// System is the part of the operating system that tools query.
+// System is the part of the operating system that only tools here query.
 type System interface {
-	// Hostname is the computer's name.
-	Hostname() (string, error)
-	// Identity is the account that the process runs as.
-	Identity() (Identity, error)
-	// Network describes the adapters and the name resolution.
-	Network() (Network, error)
-	// OS is the product and version.
-	OS() (OSInfo, error)
-	// Echo sends one ICMP echo request and waits for the answer.
+	// SearchList returns the DNS suffixes of the resolver, or nil if it has none.
+	SearchList() []string
+	// Echo sends one ICMP echo request and waits for the reply.
 	Echo(ctx context.Context, to netip.Addr, size int, ttl int, wait time.Duration) (EchoReply, error)
-	// Processes lists the running processes.
-	Processes() ([]Process, error)
-	routing
 	hnsCaller
-	// Security is who may do what with a file.
-	Security(path string) (Security, error)
-	// SetSecurity gives a file the entries that are not inherited.
-	SetSecurity(path string, s Security) error
-	// SetOwner changes a file's owner to a security identifier.
-	SetOwner(path, sid string) error
-	// LookupSID finds the security identifier of an account.
-	LookupSID(name string) (string, error)
 }
 
-// OSInfo holds the values that systeminfo shows.
-type OSInfo struct {
-	Product string // "Microsoft Windows Server 2019 Datacenter"
-	Version string // "10.0.17763"
-	Memory  uint64 // physical, bytes
-	CPUs    int
+// registryText reads a text from the registry, or returns "" if there is none.
+func (e *Env) registryText(key, name string) string {
+	if e.Host.Registry == nil {
+		return ""
+	}
+	values, err := e.Host.Registry.Values(key)
+	if err != nil {
+		return ""
+	}
+	for _, v := range values {
+		if text, ok := v.Data.(string); ok && strings.EqualFold(v.Name, name) {
+			return text
+		}
+	}
+	return ""
 }
 
-// Network holds the values that ipconfig shows.
-type Network struct {
-	Host       string
-	Primary    string // primary DNS suffix
-	SearchList []string
-	Adapters   []Adapter
-}
-
-// Adapter is one network adapter.
-type Adapter struct {
-	Name        string // "vEthernet (Ethernet)"
-	Description string
-	Suffix      string
-	MAC         string // "00-15-5D-01-02-03"
-	Addresses   []netip.Prefix
-	Gateways    []netip.Addr
-	DNS         []netip.Addr
-	Zone        int // of link-local addresses: the index of the interface
-	DHCP        bool
-	Up          bool
-}
-
-// EchoReply is an answer to an ICMP echo request.
+// EchoReply is a reply to an ICMP echo request.
 type EchoReply struct {
 	From netip.Addr
 	Time time.Duration
 	TTL  int
-}
-
-// Process is a line of tasklist.
-type Process struct {
-	Name    string
-	PID     int
-	Session int
-	Memory  uint64 // working set, bytes
 }
 
 // Tool is one program.

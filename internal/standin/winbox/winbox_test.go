@@ -21,59 +21,54 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/pwsh/host"
+	"github.com/mullion-k8s/mullion/pwsh/host/hosttest"
 )
 
-// fakeSystem is a Windows of known properties, whose files have no security.
+// fakeSystem is a Windows of known properties.
 type fakeSystem struct {
-	System    // nil
-	network   Network
-	processes []Process
-	echo      map[netip.Addr]error
+	System // nil
+	echo   map[netip.Addr]error
 }
 
-func (f fakeSystem) Hostname() (string, error)     { return "win-pod", nil }
-func (f fakeSystem) Network() (Network, error)     { return f.network, nil }
-func (f fakeSystem) Processes() ([]Process, error) { return f.processes, nil }
-
-func (f fakeSystem) Identity() (Identity, error) {
-	return Identity{
-		Name: `User Manager\ContainerUser`, SID: "S-1-5-93-2-2",
-		Groups: []Group{
-			{"Everyone", "Well-known group", "S-1-1-0", 7}, {`BUILTIN\Users`, "Alias", "S-1-5-32-545", 7},
-			{`Mandatory Label\Medium Mandatory Level`, "Label", "S-1-16-8192", 0x60},
-		},
-		Privileges: []Privilege{{"SeChangeNotifyPrivilege", "Bypass traverse checking", true}},
-	}, nil
-}
-
-func (f fakeSystem) OS() (OSInfo, error) {
-	return OSInfo{
-		Product: "Microsoft Windows Server 2019 Datacenter",
-		Version: "10.0.17763",
-		Memory:  2 << 30,
-		CPUs:    2,
-	}, nil
-}
+func (f fakeSystem) SearchList() []string { return []string{"google.com", "cluster.local"} }
 
 func (f fakeSystem) Echo(_ context.Context, to netip.Addr, _, _ int, _ time.Duration) (EchoReply, error) {
 	return EchoReply{From: to, Time: 7 * time.Millisecond, TTL: 126}, f.echo[to]
 }
 
-func newFake() fakeSystem {
-	return fakeSystem{
-		network: Network{
-			Host: "win-pod", SearchList: []string{"google.com", "cluster.local"},
-			Adapters: []Adapter{{
-				Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Adapter", Suffix: "google.com",
-				MAC: "00-15-5D-01-02-03", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24"),
-					netip.MustParsePrefix("fe80::1/64"), netip.MustParsePrefix("fd00::5/64")}, Zone: 7,
-				Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1"), netip.MustParseAddr("fe80::2"),
-					netip.MustParseAddr("fd00::2")},
-				DNS: []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
-			}},
+// newHost returns a machine of known properties.
+func newHost() host.Handlers {
+	return host.Handlers{
+		System: &hosttest.System{
+			Name: "win-pod", Total: 2 << 30,
+			Account: host.Identity{
+				Name: `User Manager\ContainerUser`, SID: "S-1-5-93-2-2",
+				Groups: []host.IdentityGroup{
+					{Name: "Everyone", Type: "Well-known group", SID: "S-1-1-0", Attributes: 7},
+					{Name: `BUILTIN\Users`, Type: "Alias", SID: "S-1-5-32-545", Attributes: 7},
+					{Name: `Mandatory Label\Medium Mandatory Level`, Type: "Label", SID: "S-1-16-8192",
+						Attributes: 0x60},
+				},
+				Privileges: []host.Privilege{{Name: "SeChangeNotifyPrivilege", Enabled: true}},
+			},
+			Running: []host.ProcessInfo{
+				{File: "System", ID: 4, WorkingSet: 140 << 10}, {File: "cmd.exe", ID: 100, WorkingSet: 4 << 20},
+				{File: "server.exe", ID: 101, WorkingSet: 1234 << 20},
+			},
 		},
-		processes: []Process{{"System", 4, 0, 140 << 10}, {"cmd.exe", 100, 0, 4 << 20},
-			{"server.exe", 101, 0, 1234 << 20}},
+		Registry: hosttest.Registry{`HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion`: {
+			"productname":        {Name: "ProductName", Data: "Windows Server 2019 Datacenter"},
+			"currentbuildnumber": {Name: "CurrentBuildNumber", Data: "17763"},
+		}},
+		Net: &hosttest.Network{Interfaces: []host.Adapter{{Name: "lo", Loopback: true, Up: true}, {
+			Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Adapter", Suffix: "google.com",
+			MAC: "00-15-5D-01-02-03", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24"),
+				netip.MustParsePrefix("fe80::1/64"), netip.MustParsePrefix("fd00::5/64")}, Index: 7,
+			Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1"), netip.MustParseAddr("fe80::2"),
+				netip.MustParseAddr("fd00::2")},
+			DNS: []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
+		}}},
 	}
 }
 
@@ -81,7 +76,8 @@ func newFake() fakeSystem {
 func run(t *testing.T, stdin string, argv ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	env := &Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, System: newFake(), Getenv: os.Getenv}
+	env := &Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, System: fakeSystem{}, Host: newHost(),
+		Getenv: os.Getenv}
 	code = Run(t.Context(), argv, env)
 	return strings.ReplaceAll(out.String(), "\r\n", "\n"), strings.ReplaceAll(errs.String(), "\r\n", "\n"), code
 }
@@ -233,7 +229,8 @@ func TestPingInterrupted(t *testing.T) {
 		var out bytes.Buffer
 		done := make(chan int)
 		go func() {
-			done <- Run(ctx, []string{"ping", "-t", "localhost"}, &Env{Stdout: &out, Stderr: &out, System: newFake()})
+			done <- Run(ctx, []string{"ping", "-t", "localhost"},
+				&Env{Stdout: &out, Stderr: &out, System: fakeSystem{}, Host: newHost()})
 		}()
 		time.Sleep(9500 * time.Millisecond)
 		cancel(ErrInterrupted)
@@ -255,19 +252,19 @@ func TestPingStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	code := Run(ctx, []string{"ping", "-t", "localhost"}, &Env{Stdout: &out, Stderr: &out, System: newFake()})
+	code := Run(ctx, []string{"ping", "-t", "localhost"},
+		&Env{Stdout: &out, Stderr: &out, System: fakeSystem{}, Host: newHost()})
 	if code != 0xC000013A || strings.Contains(out.String(), "statistics") {
 		t.Errorf("exit %#x: %s", code, out.String())
 	}
 }
 
 func TestPingFailures(t *testing.T) {
-	system := newFake()
 	gone := netip.MustParseAddr("10.0.0.1")
-	system.echo = map[netip.Addr]error{gone: errors.New("Request timed out.")} // Windows' text
+	system := fakeSystem{echo: map[netip.Addr]error{gone: errors.New("Request timed out.")}} // Windows' text
 	var out bytes.Buffer
 	code := Run(t.Context(), []string{"ping", "-n", "1", gone.String()},
-		&Env{Stdout: &out, Stderr: &out, System: system})
+		&Env{Stdout: &out, Stderr: &out, System: system, Host: newHost()})
 	if code != 1 || !strings.Contains(out.String(), "Request timed out.\r\n") ||
 		!strings.Contains(out.String(), "Lost = 1 (100% loss)") {
 		t.Errorf("exit %d, %s", code, out.String())

@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package kubeapitest is as much of an API server as kube-proxy needs, for tests and benchmarks that run it without a
-// cluster: it answers list and watch of collections.
+// cluster: it serves list and watch of collections.
 package kubeapitest
 
 import (
@@ -23,7 +23,7 @@ const (
 // Object is a Kubernetes object, or a part of one.
 type Object = map[string]any
 
-// Server is an http.Handler. It knows only the collections that have had an object.
+// Server is an http.Handler. It has only the collections that have had an object.
 type Server struct {
 	mu       sync.Mutex
 	version  int                             // guarded by mu
@@ -31,7 +31,8 @@ type Server struct {
 	watchers map[string]map[chan []byte]bool // guarded by mu
 }
 
-// maxPending is how many events may wait for a watcher. Set waits if there are more.
+// maxPending is the maximum number of events that wait for a watcher. Set waits if there
+// are more.
 const maxPending = 1 << 14
 
 // New returns a server without objects.
@@ -70,7 +71,7 @@ func (s *Server) Set(t testing.TB, path, name string, o Object) {
 	}
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	s.mu.Lock()
@@ -116,8 +117,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list returns the answer to a list.
-// Preconditions: mu is held.
+// list returns the response to a list. Preconditions: mu is held.
 func (s *Server) list(objects map[string]Object) []byte {
 	items := []Object{}
 	for _, o := range objects {
@@ -128,7 +128,7 @@ func (s *Server) list(objects map[string]Object) []byte {
 	return body
 }
 
-// initialEvents returns what a watch begins with that is also a list
+// initialEvents returns the first events of a watch that is also a list
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists).
 // Preconditions: mu is held.
 func (s *Server) initialEvents(objects map[string]Object) (lines []byte) {
@@ -177,7 +177,8 @@ func Service(name, clusterIP string, port, targetPort, nodePort int) Object {
 	}
 }
 
-// Slice is the EndpointSlice of a Service of IPv4, with the nodes of the addresses, "" for none.
+// Slice is the EndpointSlice of a Service of IPv4, with the nodes of the addresses; a node may
+// be "".
 func Slice(service string, port int, nodes map[string]string) Object {
 	endpoints := []Object{}
 	for address, node := range nodes {

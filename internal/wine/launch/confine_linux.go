@@ -17,13 +17,13 @@ import (
 // Confine executes a program of an emulated host, wineserver or any that talks
 // to it, with the rights of the host's Windows side. It returns only if it fails.
 //
-// Whatever a Windows program of the host may do, HostProcess containers may
-// have done: they can start services, put other DLLs into the system's directory,
-// and ask wineserver to open any file. So none of these programs may have a way
-// out of the emulated host that the container runtime, which has all rights of
-// root, would leave open: its directory, its state and the kernel's own settings
-// are out of sight, no capability is left that leads out, and the system calls
-// that would make namespaces and mounts are refused.
+// HostProcess containers control every Windows program of the host: they can start
+// services, put other DLLs into the system's directory, and make wineserver open
+// any file. So these programs may not have a way out of the emulated host that the
+// container runtime, which has all rights of root, would leave open: its directory,
+// its state and the kernel's own settings are out of sight, no capability is left
+// that leads out, and the system calls that would make namespaces and mounts are
+// refused.
 //
 // Preconditions: the process is root in a mount namespace of the host.
 func Confine(argv, env []string) error {
@@ -33,6 +33,9 @@ func Confine(argv, env []string) error {
 	// Namespaces, capabilities and filters are a thread's; the thread that
 	// executes a program gives its own to it.
 	runtime.LockOSThread()
+	if err := blockAlarm(); err != nil {
+		return fmt.Errorf("confine: %w", err)
+	}
 	if err := hide(); err != nil {
 		return fmt.Errorf("confine: %w", err)
 	}
@@ -47,8 +50,8 @@ func Confine(argv, env []string) error {
 
 // concealed are directories and files that the Windows side has no business
 // with: the host's directory on the machine with containers, images and HNS,
-// runc's state, network namespaces, the machine's name servers, and what the
-// kernel tells of the machine. Missing ones are made, so that a later one is
+// runc's state, network namespaces, the machine's name servers, and the kernel's
+// information about the machine. Missing ones are made, so that a later one is
 // hidden too.
 func concealed() (dirs, files []string) {
 	return []string{"/node", "/run/cri", "/run/netns", "/run/machine", "/proc/acpi", "/proc/scsi"},
@@ -65,8 +68,8 @@ func hide() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make mount namespace: %w", err)
 	}
-	// What the host mounts later, for HostProcess containers, shows here; what
-	// is mounted here does not show there.
+	// Later mounts of the host, for HostProcess containers, show here; mounts made
+	// here do not show there.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
 	}
@@ -95,8 +98,8 @@ func hide() error {
 			continue
 		}
 		if err == nil {
-			// MS_REMOUNT would leave what is mounted below writable
-			// (mount_setattr(2), Linux 5.12).
+			// MS_REMOUNT would leave mounts below writable (mount_setattr(2), Linux
+			// 5.12).
 			err = unix.MountSetattr(unix.AT_FDCWD, d, unix.AT_RECURSIVE,
 				&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 		}
@@ -113,8 +116,8 @@ type Capability struct {
 	number uint
 }
 
-// Capabilities are those of package oci's HostCapabilities, which this small
-// program does not link.
+// Capabilities returns the same list as package oci's HostCapabilities, which this
+// small program does not link.
 func Capabilities() []Capability {
 	return []Capability{
 		{"CAP_CHOWN", unix.CAP_CHOWN}, {"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE}, {"CAP_FOWNER", unix.CAP_FOWNER},
@@ -212,7 +215,7 @@ func callFilter() []unix.SockFilter {
 
 func filterCalls() error { return setFilter(callFilter()) }
 
-// setFilter filters the system calls of this thread, and of what it starts.
+// setFilter filters the system calls of this thread, and of its children.
 func setFilter(p []unix.SockFilter) error {
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0)

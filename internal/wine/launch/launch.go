@@ -39,7 +39,7 @@ type Config struct {
 	StatusName  string
 	Exec        bool // joins a running container
 	// Host: the program runs on the emulated host itself. It is not alone in its
-	// PID namespace, and what belongs to its container is told by the cgroup.
+	// PID namespace, and its container's processes are identified by the cgroup.
 	Host bool
 }
 
@@ -63,7 +63,7 @@ const maxStatusBytes = 64 << 10
 
 // ReadStatus reads a status file by its path. The container may have put
 // anything there: a pipe, a link, a huge file. A program that was killed
-// together with its container leaves none: the error is then fs.ErrNotExist.
+// together with its container does not leave one: the error is then fs.ErrNotExist.
 func ReadStatus(file string) (Status, error) {
 	var s Status
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -231,7 +231,7 @@ func makeDir(root, name string) (string, error) {
 
 // shellPlan hands the command to cmd.exe, as hcsshim does with each command of a
 // HostProcess container (internal/jobcontainers/jobcontainer.go, CreateProcess):
-// it may be one of the shell's own. cmd.exe says if there is no such program.
+// it may be one of the shell's own. cmd.exe reports a missing program.
 func (c Config) shellPlan(p plan) plan {
 	p.argv = []string{c.Loader, `C:\windows\system32\cmd.exe`, "/c"}
 	if c.CommandLine != "" {

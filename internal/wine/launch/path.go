@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The search path and extensions where the environment names none: what the
-// registry of a container says (HKLM\SYSTEM\CurrentControlSet\Control\Session
+// The search path and extensions where the environment lacks them, from the
+// registry of a container (HKLM\SYSTEM\CurrentControlSet\Control\Session
 // Manager\Environment).
 const (
 	defaultPath = `C:\windows\system32;C:\windows;C:\windows\system32\wbem;C:\windows\system32\WindowsPowerShell\v1.0`
@@ -24,7 +24,7 @@ const (
 const EnvPrefix = "MULLION_ENV_"
 
 // searchPath is where a program is looked for. The system's directories are
-// searched whatever Path says, as CreateProcess does.
+// searched regardless of Path, as CreateProcess does.
 func searchPath(env []string) []string {
 	return append(split(lookup(env, EnvPrefix+"PATH")), split(defaultPath)...)
 }
@@ -61,13 +61,13 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// findProgram does what CreateProcess and the shells do: a path is taken as
-// it is, a name is looked for in the working directory and the search path, each
-// also with the extensions.
+// findProgram works like CreateProcess and the shells: a path is taken as it is, a
+// name is looked for in the working directory and the search path, each also with
+// the extensions.
 func findProgram(root, dir, name string, path, ext []string) (string, error) {
 	names := []string{name}
-	// A name without extension is never the file of just that name, except
-	// where there is nothing else.
+	// A name without extension is never the file of just that name, except where no
+	// other file exists.
 	for _, e := range ext {
 		names = append(names, name+e)
 	}

@@ -16,11 +16,10 @@ import (
 // Wine's loader, which runs wineboot, and of its server, which writes the registry
 // when it is ended.
 //
-// FillPrefix must run as the first process of a PID namespace and in a mount namespace of
-// its own: all other processes of the PID namespace end with it. Wine's programs
-// detach themselves from the one that starts them, and some of those whose start is
-// interrupted would stay: a server to which no program has connected waits for its
-// first one.
+// FillPrefix must run as the first process of a PID namespace and in a separate mount
+// namespace: all other processes of the PID namespace end with it. Wine's programs detach
+// themselves from the one that starts them, and some of those whose start is interrupted
+// would stay: a server to which no program has connected waits for its first one.
 func FillPrefix(args []string) error {
 	if os.Getpid() != 1 || len(args) != 2 {
 		return errors.New("fill Wine prefix: want a loader, a server and a PID namespace")

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopMarker in the status directory tells winemend.dll that a SIGINT stands
-// for the end of the container, not for Ctrl+C.
+// stopMarker in the status directory marks a SIGINT as the end of the container,
+// not Ctrl+C, for winemend.dll.
 const stopMarker = ".stop"
 
 // stopNoticed and a process's number are the name of a file that winemend.dll makes when
@@ -52,9 +52,9 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	if c.Exec && !c.Host {
 		awaitBoot("/proc")
 	}
-	// The filter is of this thread, which starts the program.
+	// The filter and the mask are of this thread, which starts the program.
 	runtime.LockOSThread()
-	if err := closeDoor(); err != nil {
+	if err := errors.Join(blockAlarm(), closeDoor()); err != nil {
 		return refuse(c, err, stderr)
 	}
 	rawTerminal()
@@ -72,7 +72,8 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	return unixStatus(code)
 }
 
-// refuse tells the server why there is no program. Windows writes nothing into the output of a container.
+// refuse reports to the server why there is no program. Like Windows, it doesn't write to the output of
+// the container.
 func refuse(c Config, err error, stderr io.Writer) int {
 	code := exitNoStart
 	if errors.Is(err, errNotFound) {
@@ -99,7 +100,8 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 					return asked.code(end)
 				}
 			case s == syscall.SIGTERM && asked.made():
-				// The server asks twice, because this process may miss the first time.
+				// The server sends the request twice, because this process may miss
+				// the first one.
 			default:
 				if programs := stop(c, pid, s); s == syscall.SIGTERM && len(programs) > 0 {
 					asked = newRequest(programs)
@@ -138,9 +140,10 @@ func reap(c Config, pid int) (end exit, ended bool) {
 	}
 }
 
-// request is a request to end, on the way to the programs that ran when it came. A program
-// that starts misses it while Wine has its handler and not yet the routine that the handler
-// starts (int_handler of ntdll/unix/signal_x86_64.c), so it is asked until it notices.
+// request is a request to end, on its way to the programs that were running when it came. A
+// program that starts misses it while Wine has its handler and not yet the routine that the
+// handler starts (int_handler of ntdll/unix/signal_x86_64.c), so the request is repeated
+// until it notices.
 type request struct {
 	programs []int // that may not have noticed
 	pause    time.Duration
@@ -154,16 +157,16 @@ func newRequest(programs []int) request {
 	return request{programs, firstPause, time.After(firstPause)}
 }
 
-// made reports whether programs were asked. Those that begin later, as a program's handler
-// may start them, are not asked.
+// made reports whether there was a request. Programs that start later, for example from a
+// program's handler, do not get it.
 func (r *request) made() bool { return r.pause > 0 }
 
 // controlCExit is STATUS_CONTROL_C_EXIT, as which Windows ends a program that handles no
 // control event.
 const controlCExit = 0xC000013A
 
-// code returns the exit code of a program. One that was asked before Wine had its handler,
-// or its server, ends by a signal.
+// code returns the exit code of a program. A program that got the request before Wine had
+// its handler, or its server, ends by a signal.
 func (r *request) code(end exit) uint32 {
 	if r.made() && end.signaled {
 		return controlCExit
@@ -171,11 +174,11 @@ func (r *request) code(end exit) uint32 {
 	return end.code
 }
 
-// repeat asks the programs that have not noticed.
+// repeat sends the request again to the programs that have not noticed.
 func (r *request) repeat(statusDir string) {
 	r.programs = slices.DeleteFunc(r.programs, func(pid int) bool {
 		_, err := os.Stat(filepath.Join(statusDir, stopNoticed+strconv.Itoa(pid)))
-		// One that has ended cannot be asked.
+		// A program that has ended can't get a request.
 		return err == nil || syscall.Kill(pid, syscall.SIGINT) != nil
 	})
 	r.again = nil
@@ -214,12 +217,12 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	return uint32(status.ExitStatus())
 }
 
-// stop passes a request to end on to the programs, and returns those that may miss it. A
-// process that exec started is ended alone; in the main one's place all programs of the
-// container get the event, as on Windows.
+// stop passes a request to end on to the programs, and returns the ones that may miss
+// it. A process that exec started is ended alone; in the main one's place all programs
+// of the container get the event, as on Windows.
 func stop(c Config, pid int, s os.Signal) []int {
 	if s == syscall.SIGHUP {
-		return nil // the terminal is gone; the console host tells the programs
+		return nil // the terminal is gone; the console host notifies the programs
 	}
 	if c.Exec {
 		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
@@ -255,8 +258,8 @@ func programs(c Config) []int {
 // container run after the first has ended (jobcontainer.go, waitBackground).
 const othersGrace = 5 * time.Second
 
-// endOthers asks what is left of the container to end, and waits. What does not
-// is killed by the runtime, together with the container.
+// endOthers sends the rest of the container a request to end, and waits. The
+// runtime kills the remainder, together with the container.
 func endOthers(c Config) {
 	left := programs(c)
 	if len(left) == 0 {
@@ -264,7 +267,7 @@ func endOthers(c Config) {
 	}
 	_ = os.WriteFile(filepath.Join(c.StatusDir, stopMarker), nil, 0o644)
 	for _, p := range left {
-		_ = syscall.Kill(p, syscall.SIGINT) // gone already: what is wanted
+		_ = syscall.Kill(p, syscall.SIGINT) // already gone, as wanted
 	}
 	for end := time.Now().Add(othersGrace); time.Now().Before(end) && len(programs(c)) > 0; {
 		time.Sleep(20 * time.Millisecond)

@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 
 // rawTerminal makes a terminal on standard input pass everything on as it is:
 // the console host does the echo, the line editing and Ctrl+C, as Windows'
-// console does. Anything else on standard input stays what it is.
+// console does. Anything else on standard input stays unchanged.
 func rawTerminal() {
 	t, err := unix.IoctlGetTermios(0, unix.TCGETS)
 	if err != nil {

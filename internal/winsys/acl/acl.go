@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package acl sets who may use the directories of a node.
+// Package acl sets the access rights of the directories of a node.
 //
-// On Windows a mode like 0700 means nothing: a directory below C:\ inherits
-// rights for ordinary users, which has made users SYSTEM on Kubernetes nodes
-// (advisory GHSA-x7xj-jvwp-97rv, RKE2, 2024-10). So directories get their
-// access control list explicitly, and before anything is written into them.
+// On Windows a mode like 0700 has no effect: a directory below C:\ inherits rights
+// for ordinary users, which has made users SYSTEM on Kubernetes nodes (advisory
+// GHSA-x7xj-jvwp-97rv, RKE2, 2024-10). So directories get their access control list
+// explicitly, and before anything is written into them.
 package acl
 
 import (
@@ -20,8 +20,8 @@ import (
 // gives them.
 var errOpen = errors.New("others have access to it")
 
-// List says who may do what with a directory and with what is below it. Nothing
-// is inherited from the directories above.
+// List has the access rights of a directory and of its content. It inherits no
+// rights from the directories above.
 type List []Entry
 
 // Entry gives rights to an account or a group.
@@ -31,7 +31,7 @@ type Entry struct {
 	Over Scope
 }
 
-// Scope says where an entry holds.
+// Scope is the part of a tree to which an entry applies.
 type Scope uint8
 
 // The flags of an entry (ACE_HEADER).
@@ -49,7 +49,7 @@ const (
 	System         = "SY"
 	Administrators = "BA"
 	Users          = "BU"
-	Creator        = "CO" // of what is made below
+	Creator        = "CO" // of new content
 )
 
 // Access masks.
@@ -69,12 +69,12 @@ func Private() List {
 	}
 }
 
-// Volumes gives ordinary users what C:\ gives them: they read and execute, make
-// directories, make files in these, and may do everything with what they have
-// made. Volumes of pods need it: programs in containers reach them with their
-// container's account, which is a member of Users at best. The way to a file is
-// not checked on Windows (bypass traverse checking), so it does not matter that
-// the directory above is private.
+// Volumes gives ordinary users the same rights as C:\: they read and execute, make
+// directories, make files in these, and have full access to the files that they
+// have made. Volumes of pods need it: programs in containers reach them with their
+// container's account, which is a member of Users at best. The way to a file is not
+// checked on Windows (bypass traverse checking), so it does not matter that the
+// directory above is private.
 func Volumes() List {
 	return append(Private(),
 		Entry{Users, ReadExecute, everythingBelow},
@@ -112,9 +112,9 @@ func (l List) ofUsers() uint32 {
 	return may
 }
 
-// Make makes a directory (and those above it) with a list. One that exists gets
-// the list, too; if that cannot be done, or if it is a link, the error says so and
-// the directory must not be used.
+// Make makes a directory (and its parents) with a list. An existing directory gets
+// the list, too; if that fails, or if it is a link, Make returns an error and the
+// directory must not be used.
 func Make(dir string, l List) error {
 	if err := makeParents(filepath.Dir(dir)); err != nil {
 		return fmt.Errorf("make directory %s: %w", dir, err)

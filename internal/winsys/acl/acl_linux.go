@@ -25,7 +25,7 @@ func makeDir(dir string, l List) error {
 	}
 	st, err := os.Lstat(dir)
 	if err != nil || st.Mode().Perm()&0o077 == l.mode()&0o077 || !st.IsDir() {
-		return err // verify refuses what is not a directory
+		return err // verify refuses anything but a directory
 	}
 	return os.Chmod(dir, l.mode())
 }

@@ -49,16 +49,16 @@ func set(dir string, name *uint16, l List, sd *windows.SECURITY_DESCRIPTOR) erro
 	}
 	const what = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION |
 		windows.PROTECTED_DACL_SECURITY_INFORMATION
-	// This also reaches what lies in the directory already.
+	// This also changes the existing content of the directory.
 	if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, owner, nil, dacl, nil); err != nil {
 		return err
 	}
 	if verify(dir, l) == nil {
 		return nil
 	}
-	// It merges in what the directory above passes on, protected or not, where
-	// the file system cannot remember protection. Setting the descriptor of the
-	// open directory does not.
+	// It merges in the inheritable entries of the directory above, protected or
+	// not, where the file system cannot remember protection. Setting the descriptor
+	// of the open directory does not.
 	h, err := windows.CreateFile(name, windows.WRITE_DAC|windows.WRITE_OWNER,
 		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING,
 		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
@@ -75,7 +75,7 @@ func has(dir string, sd *windows.SECURITY_DESCRIPTOR) bool {
 	now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
-		return false // setting it says why
+		return false // setting it reports the reason
 	}
 	control, _, err := now.Control()
 	if err != nil || control&windows.SE_DACL_PROTECTED == 0 {
@@ -87,15 +87,14 @@ func has(dir string, sd *windows.SECURITY_DESCRIPTOR) bool {
 }
 
 // parts returns the owner and the entries of a descriptor, without the flags of
-// its list: they also tell how it came about.
+// its list: they also record the list's origin.
 func parts(sd *windows.SECURITY_DESCRIPTOR) (owner, entries string) {
 	owner, list, _ := strings.Cut(sd.String(), "D:")
 	_, entries, _ = strings.Cut(list, "(")
 	return owner, entries
 }
 
-// refuseLink refuses reparse points: what is written through one lands
-// elsewhere.
+// refuseLink refuses reparse points: writes through one land elsewhere.
 func refuseLink(dir string) error {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -145,7 +144,7 @@ func verify(dir string, l List) error {
 		if err := windows.GetAce(dacl, i, &ace); err != nil {
 			return err
 		}
-		// Deny entries and empty masks grant nothing.
+		// Deny entries and empty masks grant no rights.
 		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || ace.Mask == 0 {
 			continue
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package cmdline writes Windows command lines.
+// Package cmdline writes Windows command lines: the container runtime joins a
+// container's arguments with it, and mullion-init starts programs with the result.
 package cmdline
 
 import "strings"
@@ -18,8 +19,8 @@ func Join(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// escapeArg quotes an argument as CommandLineToArgvW splits it; the rules are
-// those of syscall.EscapeArg for Windows, which other systems do not have.
+// escapeArg quotes an argument as CommandLineToArgvW splits it, by the rules of
+// syscall.EscapeArg for Windows, which other systems do not have.
 func escapeArg(s string) string {
 	if s == "" {
 		return `""`
@@ -38,7 +39,7 @@ func escapeArg(s string) string {
 		case '\\':
 			slashes++
 		case '"':
-			b.WriteString(strings.Repeat(`\`, slashes+1)) // double those before, escape the quote
+			b.WriteString(strings.Repeat(`\`, slashes+1)) // double the preceding ones, escape the quote
 			slashes = 0
 		default:
 			slashes = 0

@@ -223,8 +223,8 @@ func (e *Error) message() string {
 	return message(e.Code) + " " + e.Detail
 }
 
-// Of returns the code of err: OK for nil, that of the *Error or Code in its chain,
-// and Fail for any other error.
+// Of returns the code of err: OK for nil, the code of the *Error or Code in its
+// chain, and Fail for any other error.
 func Of(err error) Code {
 	if err == nil {
 		return OK
@@ -238,7 +238,7 @@ func Of(err error) Code {
 	return Fail
 }
 
-// Text is Windows' text for err, without what only a log should show.
+// Text is Windows' text for err, without the details for the log.
 func Text(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.message()

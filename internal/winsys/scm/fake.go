@@ -189,7 +189,7 @@ func (f *Fake) sweep(s *fakeService) {
 	}
 }
 
-// Dump lists what was done so far, one operation per line, and forgets it.
+// Dump lists the operations so far, one per line, and clears the list.
 func (f *Fake) Dump() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 )
 
 // config reads a service's configuration with the one call that every version
-// of Windows has. mgr.Service.Config also asks for levels of
-// QueryServiceConfig2 that are not needed here, and fails as a whole if one of
-// them is not known.
+// of Windows has. mgr.Service.Config also queries levels of QueryServiceConfig2
+// that are not needed here, and fails as a whole if one of them is not known.
 func config(h windows.Handle) (stored, error) {
 	for size := uint32(1024); ; {
 		buf := make([]byte, size)

@@ -24,7 +24,7 @@ type Service struct {
 	// Argv is the command line; Argv[0] is an absolute path. It is stored
 	// quoted (an unquoted path with spaces is a way to become SYSTEM).
 	Argv []string
-	// Manual services start only when told to; others start with Windows.
+	// Manual services start only on request; others start with Windows.
 	Manual bool
 	// DependsOn names services that the manager starts first.
 	DependsOn []string
@@ -62,10 +62,10 @@ func (s State) String() string {
 // Status is the current state of a service.
 type Status struct {
 	State State
-	// PID of its process; 0 if it has none.
+	// PID of its process; 0 without a process.
 	PID uint32
-	// Alive says that the process PID exists. A manager may still report
-	// Running for a process that was killed a moment ago.
+	// Alive is set if the process PID exists. A manager may still report Running
+	// for a process that was killed a moment ago.
 	Alive bool
 	// ExitCode that the service reported when it stopped.
 	ExitCode uint32
@@ -93,14 +93,14 @@ var (
 // Manager is the service control manager. Its methods return at once: starting
 // and stopping go on after Start and Stop have returned.
 type Manager interface {
-	// Status asks for the state of a service, or returns ErrNotFound.
+	// Status returns the state of a service, or ErrNotFound.
 	Status(name string) (Status, error)
 	// Put creates the service or changes it to match s, and reports whether
 	// anything changed. A running process is not touched.
 	Put(s Service) (changed bool, err error)
 	// Start starts the service; ErrAlreadyRunning if its process lives.
 	Start(name string) error
-	// Stop asks the service to stop; ErrNotRunning if it is stopped,
+	// Stop sends the service a stop request; ErrNotRunning if it is stopped,
 	// ErrDependentsRunning if others need it.
 	Stop(name string) error
 	// Kill ends the process of a service that does not obey.

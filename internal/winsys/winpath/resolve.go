@@ -21,7 +21,7 @@ const maxLinks = 63
 // drive C. Names match whatever their case, an exact match first. Symbolic
 // links are followed below the directory only; their targets may be relative,
 // rooted, or begin with C:\, or be a Unix path into the directory, as Wine
-// writes them. What does not exist yet keeps the given spelling, so that the
+// writes them. Elements that do not exist yet keep the given spelling, so that the
 // caller can create it at the path returned.
 func Resolve(root, p string) (string, error) {
 	r, err := os.OpenRoot(root)
@@ -104,8 +104,8 @@ func (w *walk) step() error {
 
 var errNotDirectory = errors.New("not a directory")
 
-// look finds the entry of the current directory that a name means. Its info is
-// nil if there is none.
+// look finds the entry of the current directory that a name means. Its info is nil
+// if it does not exist.
 func (w *walk) look(name string) (string, fs.FileInfo, error) {
 	info, err := w.root.Lstat(path.Join(w.at(), name))
 	if err == nil {
@@ -144,7 +144,7 @@ func (w *walk) look(name string) (string, fs.FileInfo, error) {
 	return found, info, err
 }
 
-// follow puts a link's target before what is left to do.
+// follow puts a link's target before the remaining elements.
 func (w *walk) follow(target string) error {
 	var elems []string
 	base := filepath.ToSlash(w.root.Name())

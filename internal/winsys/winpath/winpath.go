@@ -39,9 +39,10 @@ func isSep(c byte) bool { return c == '\\' || c == '/' }
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
 // split takes a path apart: its kind, its volume as it is written in clean
-// form ("C:", `\\server\share`, `\\.\pipe`), and what follows the volume.
+// form ("C:", `\\server\share`, `\\.\pipe`), and the rest after the volume.
 func split(p string) (kind Kind, volume, rest string) {
-	// The prefix \\?\ before a drive changes how Win32 parses, not what is named.
+	// The prefix \\?\ before a drive changes how Win32 parses the path, not its
+	// target.
 	if n := strings.ReplaceAll(p, "/", `\`); strings.HasPrefix(n, `\\?\`) || strings.HasPrefix(n, `\??\`) {
 		if len(p) >= 6 && isLetter(p[4]) && p[5] == ':' {
 			p = p[4:]
@@ -92,14 +93,14 @@ func KindOf(p string) Kind {
 }
 
 // Clean returns the shortest spelling of a path: backslashes only, the drive in
-// upper case, no empty and no "." elements, ".." resolved as text, as Win32
-// does before it asks the file system. Nothing climbs above the root. The
-// empty path becomes ".".
+// upper case, no empty and no "." elements, ".." resolved as text, as Win32 does
+// before it calls the file system. No path climbs above the root. The empty path
+// becomes ".".
 func Clean(p string) string {
 	kind, volume, rest := split(p)
 	elems := elements(rest, kind == Relative || kind == DriveRelative)
 	body := strings.Join(elems, `\`)
-	// What is left must not mean something else, as in Go's filepath.
+	// The result must not have another meaning, as in Go's filepath.
 	switch {
 	case kind == Relative && len(body) >= 2 && isLetter(body[0]) && body[1] == ':':
 		return `.\` + body
@@ -142,7 +143,7 @@ func elements(p string, climb bool) []string {
 }
 
 // Join puts paths together, each below the one before, and cleans the result.
-// An element with a root or a drive is taken as if it had none.
+// The root or drive of an element is ignored.
 func Join(elem ...string) string {
 	var out string
 	for _, e := range elem {

@@ -15,14 +15,14 @@ func stableABI() []int { return []int{26100, 20348} }
 // rule is CheckHostAndContainerCompat of hcsshim's osversion package, which
 // containerd uses in the same form: up to Windows Server 2022 the builds must
 // be equal; from there on an image may be as old as the LTSC release before
-// the host's. The revision does not count. (Microsoft's documentation asks for
-// equal revisions on Windows Server 2016; no runtime has enforced that since
-// Docker 17, and neither does this.)
+// the host's. The revision does not count. (Microsoft's documentation requires
+// equal revisions on Windows Server 2016; no runtime has enforced that since Docker
+// 17, and neither does this.)
 func Compatible(host, image Build) bool { return compatible(host.Number, image.Number) }
 
 // CompatibleOSVersion is Compatible for an image's os.version as it stands in
 // a manifest or config. An empty one fits every host: that is how base images
-// of HostProcess containers work. One that cannot be parsed fits none.
+// of HostProcess containers work. An invalid one does not fit any host.
 func CompatibleOSVersion(host Build, osVersion string) bool {
 	if osVersion == "" {
 		return true

@@ -17,7 +17,7 @@ import (
 //
 // UBR is the revision of the last cumulative update of releases out of support
 // and of October 2025 for the others, from Microsoft's update history pages of
-// each release. Only its shape matters: nothing compares it (see Compatible).
+// each release. Only its shape matters: no code compares it (see Compatible).
 func All() []Build { return slices.Clone(table()) }
 
 // table is made once: admission looks into it several times for each pod.
@@ -73,7 +73,7 @@ var table = sync.OnceValue(func() []Build {
 		},
 		{
 			// The dates are inferred from Microsoft's announcements of the annual
-			// channel; the lifecycle page lists images only, and it has none.
+			// channel; the lifecycle page lists images only, and it has no images.
 			Number: 25398, UBR: 1913, Product: "Windows Server, version 23H2", ProductName: "Windows Server Datacenter",
 			Version: "23H2", Branch: "zn_release", Aliases: []string{"windowsannual"}, HostOnly: true,
 			Available: "2023-10-24", MainstreamEnd: "2025-10-24",

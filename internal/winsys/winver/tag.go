@@ -12,8 +12,8 @@ import (
 // tagPattern finds the base release that derived images put into their tags:
 // "4.8-windowsservercore-ltsc2022", "lts-nanoserver-1809", "ltsc2022-amd64",
 // "10.0.20348.2402". A number must stand alone, so that "11909" or "v2004.1"
-// says nothing. It is compiled when it is first needed: most programs that
-// link this package never do.
+// does not match. It is compiled when it is first needed: most programs that link
+// this package never do.
 var tagPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[-_.]|servercore|nanoserver|windows)(ltsc20(?:16|19|22|25)|sac2016|1709|1803|` +
 		`windows20(?:16|19|22|25)|1809|1903|1909|2004|20h2|10\.0\.\d{5}(?:\.\d+)?)(?:$|[-_])`)

@@ -17,13 +17,13 @@ import (
 	"sync"
 )
 
-// Date is a calendar day as ISO 8601 writes it, "2029-01-09"; empty if there
-// is none. Dates compare as strings.
+// Date is a calendar day as ISO 8601 writes it, "2029-01-09"; empty if unknown.
+// Dates compare as strings.
 type Date string
 
 // Build is one release of Windows Server.
 type Build struct {
-	Number int // the third number of 10.0.17763.7919: what compatibility depends on
+	Number int // the third number of 10.0.17763.7919, which decides compatibility
 	UBR    int // the fourth, "update build revision": of a recent cumulative update, or as parsed
 
 	Product     string // the marketing name: "Windows Server 2019"
@@ -34,7 +34,7 @@ type Build struct {
 	Tags     []string // tags of Microsoft's base images, the most usual first
 	Aliases  []string // other names that Parse accepts
 	LTSC     bool     // long-term servicing channel
-	HostOnly bool     // no base images of its own
+	HostOnly bool     // without its own base images
 
 	Available     Date
 	MainstreamEnd Date
@@ -52,8 +52,8 @@ func (b Build) Label() string { return fmt.Sprintf("10.0.%d", b.Number) }
 // String returns the product and the build: "Windows Server 2019 10.0.17763".
 func (b Build) String() string { return b.Product + " " + b.Label() }
 
-// EndOfLife returns the day on which the last support of any kind ends; empty if
-// none is published.
+// EndOfLife returns the day on which the last support of any kind ends; empty if it
+// is not published.
 func (b Build) EndOfLife() Date { return max(b.MainstreamEnd, b.ExtendedEnd) }
 
 // WithUBR returns the build with another revision.
@@ -139,7 +139,8 @@ func ParseOSVersion(s string) (OSVersion, error) {
 	}
 	var n [4]int
 	for i, p := range parts {
-		// 31 bits: what a DWORD of the registry and an int of any platform hold.
+		// 31 bits: the most that a DWORD of the registry and an int of any platform
+		// both hold.
 		v, err := strconv.ParseUint(p, 10, 31)
 		if err != nil {
 			return OSVersion{}, fmt.Errorf("parse os.version %q: %w", s, err)

@@ -81,7 +81,7 @@ func (d Drive) ReadDir(name string) ([]fs.DirEntry, error) {
 	return os.ReadDir(n)
 }
 
-// MkdirAll makes a directory and its parents.
+// MkdirAll creates a directory and its parents.
 func (d Drive) MkdirAll(name string, perm fs.FileMode) error {
 	n, err := d.name(name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d Drive) Rename(from, to string) error {
 	return os.Rename(f, t)
 }
 
-// Symlink makes a link. The target is stored as it is given.
+// Symlink creates a link. The target is stored unchanged.
 func (d Drive) Symlink(target, name string) error {
 	t, err := d.name(target)
 	if err != nil {
@@ -159,5 +159,5 @@ func (d Drive) Chtimes(name string, access, modify time.Time) error {
 // TempDir returns C:\Temp.
 func (Drive) TempDir() string { return `C:\Temp` }
 
-// Drives returns C:\ alone.
+// Drives returns only C:\.
 func (Drive) Drives() []string { return []string{`C:\`} }

@@ -26,11 +26,11 @@ type Network struct {
 	Interfaces []host.Adapter
 	Table      []host.Route
 	Protocols  []host.IPInterface
-	// Others are the servers of DNS that can be asked by their addresses.
+	// Others maps addresses to the DNS servers that can be queried there.
 	Others map[string]host.Resolver
 }
 
-// Server returns one of Others, or one that knows no name.
+// Server returns one of Others, or a resolver without names.
 func (f *Network) Server(server string) host.Resolver {
 	if r, ok := f.Others[server]; ok {
 		return r

@@ -22,7 +22,7 @@ type System struct {
 	Known   []host.ServiceInfo
 	Version string // of Windows, such as 10.0.20348.2402
 	Boot    time.Time
-	// Width and Height are the console's; 0 means that there is none.
+	// Width and Height are the console's size; 0 means that there is no console.
 	Width, Height int
 	// Total and Free are of physical memory, in bytes.
 	Total, Free int64

@@ -16,7 +16,7 @@ func computerCmdlets() []*interp.Cmdlet {
 		Name:     "Get-ComputerInfo",
 		Aliases:  []string{"gin"},
 		Params:   "Property[]@0",
-		Fidelity: "about thirty of its properties; another one that is asked for is absent",
+		Fidelity: "about thirty of its properties; others are absent",
 		Process: func(c *interp.Invocation) error {
 			all, err := computerInfo(c)
 			if err != nil {
@@ -51,8 +51,8 @@ func hasProp(props []value.Prop, name string) bool {
 	return false
 }
 
-// computerInfo gathers what scripts ask for: from the registry, as the original
-// does for the names that begin with Windows, and from the system.
+// computerInfo gathers the properties that scripts use: from the registry, as the
+// original does for the names that begin with Windows, and from the system.
 func computerInfo(c *interp.Invocation) (*value.Object, error) {
 	s := c.R.Handlers().System
 	if s == nil {
@@ -113,7 +113,7 @@ func processCount(c *interp.Invocation) int {
 	return len(list)
 }
 
-// optionalText makes an absent value $null.
+// optionalText converts an absent value to $null.
 func optionalText(s string) any {
 	if s == "" {
 		return nil

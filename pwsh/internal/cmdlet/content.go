@@ -171,7 +171,7 @@ func writeBatches(c *interp.Invocation, lines []string, n int) error {
 // second.
 const followInterval = time.Second
 
-// follow writes what is added to a file, as tail -f.
+// follow writes the lines appended to a file, like tail -f.
 func follow(c *interp.Invocation, name string, at int64) error {
 	var rest string
 	for {
@@ -215,7 +215,7 @@ func writeContent(name, alias string, appendTo bool) *interp.Cmdlet {
 		Aliases: []string{alias},
 		Params: "Path[]@0. Value:any@1!< LiteralPath|PSPath[] Encoding NoNewline? Force?= AsByteStream? PassThru? " +
 			"Filter~ Include[]~ Exclude[]~ Stream~",
-		Fidelity: "the default encoding is UTF-8 without a mark, where Windows PowerShell writes the ANSI code page",
+		Fidelity: "the default encoding is UTF-8 without a mark, in Windows PowerShell the ANSI code page",
 		Begin:    func(c *interp.Invocation) error { c.State = &value.List{}; return nil },
 		Process: func(c *interp.Invocation) error {
 			l := c.State.(*value.List)

@@ -23,7 +23,7 @@ func dnsCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly?= CacheOnly?~ NoHostsFile?~ " +
 			"QuickTimeout?= TcpOnly?~ LlmnrFallback?= NoIdn?=",
-			Fidelity: "TTL is not known and shown as 0",
+			Fidelity: "TTL is always 0",
 			Process: func(c *interp.Invocation) error {
 				for _, n := range c.Strs("Name") {
 					if err := resolve(c, n); err != nil {
@@ -211,7 +211,7 @@ func tryTCP(c *interp.Invocation, host string, port int) (open, alive bool, loca
 	took = time.Since(start)
 	if err == nil {
 		local, _, _ = net.SplitHostPort(conn.LocalAddr().String())
-		_ = conn.Close() // nothing was sent
+		_ = conn.Close() // no data was sent
 		return true, true, local, took
 	}
 	var ne net.Error

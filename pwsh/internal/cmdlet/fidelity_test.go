@@ -21,8 +21,8 @@ func lists() string {
 	b.WriteString(begin + "\n## Cmdlets\n\n")
 	all := table()
 	sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
-	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is "+
-		"accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
+	fmt.Fprintf(&b, "%d cmdlets. All other parameters are refused. Parameters in italics have no effect.\n\n"+
+		"| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
 	for _, c := range all {
 		var params []string
 		for w := range strings.FieldsSeq(c.Params) {
@@ -30,10 +30,10 @@ func lists() string {
 			if i := strings.IndexAny(name, "?:[@!<.*=~"); i >= 0 {
 				name = name[:i]
 			}
-			switch {
-			case strings.HasSuffix(w, "~"):
-				name = "~~" + name + "~~"
-			case strings.HasSuffix(w, "="):
+			if strings.HasSuffix(w, "~") {
+				continue // refused by name
+			}
+			if strings.HasSuffix(w, "=") {
 				name = "*" + name + "*"
 			}
 			params = append(params, name)
@@ -46,33 +46,16 @@ func lists() string {
 	}
 	classes := dotnet.Table()
 	sort.Slice(classes, func(i, j int) bool { return classes[i].Name < classes[j].Name })
-	fmt.Fprintf(&b,
-		"\n## .NET types\n\n%d types. Static members are marked by `::`.\n\n| type | members |\n|---|---|\n",
-		len(classes))
-	for _, k := range classes {
-		var members []string
-		if k.New != nil {
-			members = append(members, "`::new`")
+	fmt.Fprintf(&b, "\n## .NET types\n\n%d types. `Get-Member` lists the members of a value, and\n"+
+		"`[TYPE] | Get-Member -Static` the static ones. All other members are refused.\n\n", len(classes))
+	for i, k := range classes {
+		if i > 0 {
+			b.WriteString(",\n")
 		}
-		for _, p := range k.Statics {
-			members = append(members, "`::"+p.Name+"`")
-		}
-		for _, m := range k.StaticMethods {
-			members = append(members, "`::"+m.Name+"()`")
-		}
-		for _, p := range k.Props {
-			members = append(members, "`"+p.Name+"`")
-		}
-		for _, m := range k.Methods {
-			members = append(members, "`"+m.Name+"()`")
-		}
-		if len(k.Enum) > 0 {
-			members = append(members, fmt.Sprintf("an enumeration of %d names", len(k.Enum)))
-		}
-		if len(members) > 0 {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", k.Name, strings.Join(members, " "))
-		}
+		name, _, _ := strings.Cut(k.Name, "`") // List`1 is generic
+		b.WriteString("`" + name + "`")
 	}
+	b.WriteString(".\n")
 	return b.String()
 }
 

@@ -49,8 +49,8 @@ type ipInterface struct {
 	alias string
 }
 
-// ipInterfaces returns those that the arguments name, or that came down the
-// pipeline; IPv6 first, as on Windows.
+// ipInterfaces returns the interfaces that the arguments name, or that came down
+// the pipeline; IPv6 first, as on Windows.
 func ipInterfaces(c *interp.Invocation) ([]ipInterface, error) {
 	list, err := chosen(c)
 	if err != nil {

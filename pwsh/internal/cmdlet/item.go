@@ -51,7 +51,7 @@ func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 	}
 	o.Str = full
 	if r.Edition() == 0 && !fi.IsDir() {
-		o.Str = name // .NET Framework gives the path as it was asked for
+		o.Str = name // .NET Framework returns the path as given
 	}
 	return show(o, "Mode", "LastWriteTime", "Length", "Name")
 }
@@ -467,7 +467,7 @@ func removeOne(c *interp.Invocation, p string) error {
 			return c.R.FileError(err, full)
 		}
 		if len(entries) > 0 && !c.Switch("Recurse") {
-			// PowerShell asks; without a user it fails.
+			// PowerShell prompts; without a user it fails.
 			return interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation",
 				"InvalidOperation", full, "The item at %s has children and the Recurse parameter was not specified. "+
 					"Windows PowerShell is in NonInteractive mode. Read and Prompt functionality is not available.",

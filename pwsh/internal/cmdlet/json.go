@@ -73,7 +73,7 @@ func jsonCmdlets() []*interp.Cmdlet {
 						"Invalid JSON primitive: %s", err.Error())
 				}
 				if c.R.Edition() == 0 || c.Switch("NoEnumerate") {
-					return c.Write(v) // 5.1 gives an array as one object
+					return c.Write(v) // 5.1 writes an array as one object
 				}
 				return c.WriteAll(v)
 			}},
@@ -174,7 +174,7 @@ func (w *jsonWriter) list(items []any, level, indent int) error {
 	return w.group("[", "]", len(items), indent, func(i, inner int) error { return w.write(items[i], level+1, inner) })
 }
 
-// group writes n items between brackets, each on a line of its own.
+// group writes n items between brackets, each on a separate line.
 func (w *jsonWriter) group(opening, closing string, n, indent int, item func(i, inner int) error) error {
 	w.b.WriteString(opening)
 	if n == 0 {
@@ -251,14 +251,14 @@ func (w *jsonWriter) object(v any, level, indent int) error {
 			w.b.WriteString(" ")
 		}
 		at := inner
-		if w.desktop { // what is nested stands under its value
+		if w.desktop { // nested items are aligned with the value
 			at = inner + w.b.Len() - start
 		}
 		return w.write(pairs[i].val, level+1, at)
 	})
 }
 
-// quote writes a JSON string; 5.1 also escapes what HTML gives a meaning.
+// quote writes a JSON string; 5.1 also escapes the special characters of HTML.
 func (w *jsonWriter) quote(s string) {
 	w.b.WriteByte('"')
 	for _, r := range s {

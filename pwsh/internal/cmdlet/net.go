@@ -14,7 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// adapters lists the network interfaces; those without a link are kept.
+// adapters lists the network interfaces, with and without a link.
 func adapters(c *interp.Invocation) ([]host.Adapter, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
@@ -24,7 +24,7 @@ func adapters(c *interp.Invocation) ([]host.Adapter, error) {
 }
 
 // linkLocal returns the address that every Windows interface has: where the
-// interface shows none, the one that RFC 4291 derives from its MAC.
+// interface doesn't show it, the one that RFC 4291 derives from its MAC.
 func linkLocal(a host.Adapter) (netip.Prefix, bool) {
 	mac, err := hex.DecodeString(strings.NewReplacer("-", "", ":", "").Replace(a.MAC))
 	if err != nil || len(mac) != 6 {
@@ -35,7 +35,7 @@ func linkLocal(a host.Adapter) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom16(b), 64), true
 }
 
-// addresses are those of an adapter in the order of Get-NetIPAddress: IPv6
+// addresses returns an adapter's addresses in the order of Get-NetIPAddress: IPv6
 // first, link-local ones before others.
 func addresses(a host.Adapter) []netip.Prefix {
 	var six, rest, four []netip.Prefix
@@ -179,7 +179,7 @@ func netCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any " +
 			"InterfaceDescription|ifDesc[] Physical?~ IncludeHidden?= CimSession:any~",
-			Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's",
+			Fidelity: "a pod's adapter is a veth with Linux's name and description",
 			Process: func(c *interp.Invocation) error {
 				list, err := chosen(c)
 				if err != nil {
@@ -207,8 +207,7 @@ func netCmdlets() []*interp.Cmdlet {
 		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any " +
 			"InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] " +
 			"SuffixOrigin[] AssociatedIPInterface:any~ CimSession:any~ PolicyStore InputObject:any<",
-			Fidelity: "an adapter without a link-local IPv6 address shows the one that its MAC would give, since " +
-				"every Windows adapter has one",
+			Fidelity: "an adapter without a link-local IPv6 address shows the address of its MAC",
 			Process: func(c *interp.Invocation) error {
 				list, err := chosen(c)
 				if err != nil {
@@ -322,12 +321,13 @@ func configObject(a host.Adapter) *value.Object {
 			six = append(six, o)
 		}
 	}
-	var gw []any
+	gateways := map[bool][]any{} // of IPv4, and of IPv6
 	for _, g := range a.Gateways {
 		o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute",
-			"NextHop", g.String(), "DestinationPrefix", "0.0.0.0/0", "ifIndex", i32(a.Index))
+			"NextHop", g.String(), "DestinationPrefix", map[bool]string{true: "0.0.0.0/0", false: "::/0"}[g.Is4()],
+			"ifIndex", i32(a.Index))
 		o.Str = "MSFT_NetRoute"
-		gw = append(gw, o)
+		gateways[g.Is4()] = append(gateways[g.Is4()], o)
 	}
 	var dns []any
 	for _, d := range a.DNS {
@@ -335,7 +335,8 @@ func configObject(a host.Adapter) *value.Object {
 	}
 	return asList(value.NewObject("NetIPConfiguration", "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index),
 		"InterfaceDescription", a.Description, "NetAdapter", adapterObject(a), "IPv4Address", value.Collapse(four),
-		"IPv6LinkLocalAddress", value.Collapse(six), "IPv4DefaultGateway", value.Collapse(gw), "DNSServer",
+		"IPv6LinkLocalAddress", value.Collapse(six), "IPv4DefaultGateway", value.Collapse(gateways[true]),
+		"IPv6DefaultGateway", value.Collapse(gateways[false]), "DNSServer",
 		value.NewObject("", "ServerAddresses", value.NewArray(dns...))),
 		"InterfaceAlias", "InterfaceIndex", "InterfaceDescription", "IPv4Address", "IPv4DefaultGateway", "DNSServer")
 }

@@ -15,7 +15,7 @@ import (
 func hostCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Write-Host", Params: "Object:any@0*< NoNewline? Separator:any ForegroundColor|fg= BackgroundColor|bg=",
-			Fidelity: "colours are accepted and not shown",
+			Fidelity: "colours are accepted, but not shown",
 			Process: func(c *interp.Invocation) error {
 				sep := " "
 				if s, ok := c.Get("Separator"); ok {
@@ -60,7 +60,7 @@ func hostCmdlets() []*interp.Cmdlet {
 			return c.Write(v)
 		}},
 		{Name: "Write-Progress", Params: "Activity@0= Status@1 Id:int@2 PercentComplete:int= SecondsRemaining:int= " +
-			"CurrentOperation= ParentId:int= Completed?= SourceId:int=", Fidelity: "shows nothing",
+			"CurrentOperation= ParentId:int= Completed?= SourceId:int=", Fidelity: "no output",
 			Process: func(*interp.Invocation) error { return nil }},
 	}
 }
@@ -200,7 +200,7 @@ func outFile() *interp.Cmdlet {
 		Name: "Out-File",
 		Params: "FilePath|Path@0! Encoding@1 LiteralPath|PSPath Append? Force? NoClobber? Width:int NoNewline? " +
 			"InputObject:any<",
-		Fidelity: "the default encoding is UTF-8, where Windows PowerShell writes UTF-16",
+		Fidelity: "the default encoding is UTF-8, in Windows PowerShell UTF-16",
 		Begin:    func(c *interp.Invocation) error { c.State = &value.List{}; return nil },
 		Process: func(c *interp.Invocation) error {
 			if c.HasItem || c.Has("InputObject") {

@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// pathCmdlets work on the text of paths, and Test-Path on what they name.
+// pathCmdlets work on the text of paths, and Test-Path on the named items.
 //
 // Length: one table; splitting hides which names belong together.
 func pathCmdlets() []*interp.Cmdlet {

@@ -31,7 +31,7 @@ func noProcessWithID(id any) error {
 		"ObjectNotFound", id, "Cannot find a process with the process identifier %s.", value.String(id))
 }
 
-// findProcesses are those that -Name, -Id or the pipeline name.
+// findProcesses returns the processes that -Name, -Id or the pipeline name.
 func findProcesses(c *interp.Invocation) ([]host.ProcessInfo, error) {
 	s, err := system(c)
 	if err != nil {

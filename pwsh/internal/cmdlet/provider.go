@@ -155,7 +155,7 @@ func statPath(r *interp.Runner, p string) (fs.FileInfo, error) {
 	return fi, err
 }
 
-// expand lists what a path with wildcards matches, sorted by name.
+// expand lists the items that match a path with wildcards, sorted by name.
 func expand(r *interp.Runner, pattern string) []string {
 	files := r.Handlers().Files
 	if files == nil {

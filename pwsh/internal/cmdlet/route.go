@@ -84,8 +84,8 @@ func routeMatches(c *interp.Invocation, rt host.Route) (bool, error) {
 	return true, nil
 }
 
-// routes returns those of a store that the arguments name, in Windows' order: those of
-// IPv4 before those of IPv6, of each the largest destination first.
+// routes returns the routes of a store that the arguments name, in Windows' order: IPv4
+// before IPv6, and within each the largest destination first.
 func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
@@ -116,7 +116,7 @@ func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	return out, nil
 }
 
-// interfaceMetrics are those of IPv4.
+// interfaceMetrics returns the IPv4 metrics by interface index.
 func interfaceMetrics(c *interp.Invocation) map[int]int {
 	metrics := map[int]int{}
 	n := c.R.Handlers().Net
@@ -140,7 +140,7 @@ func routeCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Get-NetRoute", Params: routeParams, Process: getRoutes},
 		{Name: "New-NetRoute", Params: routeParams, Process: newRoute,
-			Fidelity: "persistent routes are kept as `route -p` keeps them, without their adapter"},
+			Fidelity: "persistent routes are stored without their adapter, as by `route -p`"},
 		{Name: "Remove-NetRoute", Params: routeParams, Process: removeRoutes},
 	}
 }
@@ -166,7 +166,7 @@ func getRoutes(c *interp.Invocation) error {
 	return noRoutes(c, found)
 }
 
-// noRoutes is the error if none was found that was asked for by name.
+// noRoutes is the error if a route is named and not found.
 func noRoutes(c *interp.Invocation, found bool) error {
 	for _, name := range []string{"DestinationPrefix", "NextHop", "InterfaceAlias"} {
 		if want := c.Strs(name); !found && len(want) > 0 && !value.HasWildcard(want[0]) {
@@ -193,7 +193,7 @@ func newRoute(c *interp.Invocation) error {
 	}
 	for _, store := range list {
 		if store == persistentStore {
-			err = keepRoute(c, rt)
+			err = host.KeepRoute(c.R.Handlers().Registry, rt)
 		} else {
 			err = c.R.Handlers().Net.AddRoute(c.R.Context(), rt)
 		}
@@ -264,10 +264,10 @@ func removeRoute(c *interp.Invocation, rt host.Route, stores []string) error {
 		value.String(i32(rt.Interface))+" -NextHop "+rt.NextHop.String(), "Remove"); err != nil || !ok {
 		return err
 	}
-	kept := false
+	kept := 0
 	if slices.Contains(stores, persistentStore) {
 		var err error
-		if kept, err = forgetRoute(c, rt); err != nil {
+		if kept, err = host.ForgetRoute(c.R.Handlers().Registry, rt); err != nil {
 			return c.Error(cimError(c, "MSFT_NetRoute", err))
 		}
 	}
@@ -275,7 +275,7 @@ func removeRoute(c *interp.Invocation, rt host.Route, stores []string) error {
 		return nil
 	}
 	err := c.R.Handlers().Net.DeleteRoute(c.R.Context(), rt)
-	if err != nil && (!kept || !errors.Is(err, fs.ErrNotExist)) {
+	if err != nil && (kept == 0 || !errors.Is(err, fs.ErrNotExist)) {
 		return c.Error(cimError(c, "MSFT_NetRoute", err))
 	}
 	return nil
@@ -322,4 +322,36 @@ func routeArgs(c *interp.Invocation) (rt host.Route, err error) {
 	}
 	return rt, badArgument("InterfaceIndex", "Cannot process command because of one or more missing mandatory "+
 		"parameters: InterfaceIndex.")
+}
+
+// persistentRoutes lists the persistent routes with their adapters.
+func persistentRoutes(c *interp.Invocation) ([]host.Route, error) {
+	out, err := host.PersistentRoutes(c.R.Handlers().Registry)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	list, err := adapters(c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Interface, out[i].Alias = adapterOf(list, out[i].NextHop)
+	}
+	return out, nil
+}
+
+// adapterOf finds the adapter by which a next hop is reached: the adapter whose
+// subnet contains it, else the first one with a default route.
+func adapterOf(list []host.Adapter, hop netip.Addr) (int, string) {
+	covers := func(a host.Adapter) bool {
+		return slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return p.Masked().Contains(hop) })
+	}
+	i := slices.IndexFunc(list, covers)
+	if i < 0 {
+		i = slices.IndexFunc(list, func(a host.Adapter) bool { return len(a.Gateways) > 0 })
+	}
+	if i < 0 {
+		return 0, ""
+	}
+	return list[i].Index, list[i].Name
 }

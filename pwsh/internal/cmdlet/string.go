@@ -118,15 +118,17 @@ func (s *searchState) search(c *interp.Invocation, line string, n int, file stri
 	hit := false
 	pattern := ""
 	for _, re := range s.res {
-		if c.Switch("AllMatches") {
-			for _, m := range re.All(line) {
-				hits = append(hits, m)
+		m, err := re.Find(line)
+		for ; m != nil && err == nil; m, err = m.Next() {
+			hits, hit, pattern = append(hits, m), true, re.Pattern
+			if !c.Switch("AllMatches") {
+				break
 			}
-		} else if m := re.Find(line, 0); m != nil {
-			hits = append(hits, m)
 		}
-		if re.MatchString(line) {
-			hit, pattern = true, re.Pattern
+		if err != nil {
+			return false, err
+		}
+		if hit {
 			break
 		}
 	}
@@ -183,7 +185,7 @@ func formatCmdlets() []*interp.Cmdlet {
 	}
 }
 
-// columns makes the columns of -Property.
+// columns returns the columns of -Property.
 func columns(c *interp.Invocation, f *view.Format) error {
 	args := c.Items("Property")
 	if len(args) == 0 {

@@ -22,11 +22,11 @@ func systemCmdlets() []*interp.Cmdlet {
 			Fidelity: "as Get-CimInstance", Process: cimInstance},
 		{Name: "Get-ExecutionPolicy", Params: "Scope@0 List?", Process: func(c *interp.Invocation) error {
 			return c.Write("Bypass")
-		}, Fidelity: "always Bypass: nothing is signed"},
+		}, Fidelity: "always Bypass: files have no signatures"},
 		{Name: "Set-ExecutionPolicy", Params: "ExecutionPolicy@0= Scope@1= Force?=",
 			Process: func(*interp.Invocation) error {
 				return nil
-			}, Fidelity: "does nothing: the policy is always Bypass"},
+			}, Fidelity: "no effect: the policy is always Bypass"},
 	}
 }
 

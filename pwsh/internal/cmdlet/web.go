@@ -67,8 +67,8 @@ func looksJSON(b []byte) bool {
 		strings.HasSuffix(t, "]")
 }
 
-// request sends what the arguments ask for. A status of 400 and above is an
-// error, with the response in the exception.
+// request sends the request that the arguments describe. A status of 400 and above
+// is an error, with the response in the exception.
 func request(c *interp.Invocation) (*http.Response, []byte, error) {
 	for _, p := range []string{"WebSession", "SessionVariable", "Proxy", "Credential", "Authentication", "Token"} {
 		if c.Has(p) {

@@ -5,8 +5,8 @@
 // parameters and variables.
 //
 // Source, read 2026-11: the classes CompletionAnalysis and CompletionCompleters,
-// and ReadLineWithTabCompletion, in github.com/PowerShell/PowerShell. Those of
-// Windows PowerShell 5.1 are the same in what is here.
+// and ReadLineWithTabCompletion, in github.com/PowerShell/PowerShell. For the
+// subset here, Windows PowerShell 5.1 behaves the same.
 package complete
 
 import (
@@ -52,7 +52,7 @@ func (c *Cycle) Next(line string, back bool) string {
 	return c.last
 }
 
-// completions finds what the end of a line, from start on, can be.
+// completions returns the candidates for the end of a line, from start on.
 func completions(r *interp.Runner, line string) (start int, list []string) {
 	w := lastWord(line)
 	if w.quote == 0 && w.place != redirected {
@@ -122,7 +122,7 @@ func commands(r *interp.Runner, w word) []string {
 		names = append(names, f.Name)
 	}
 	for alias := range r.Aliases() {
-		names = append(names, alias) // those of the session; names above win
+		names = append(names, alias) // session aliases; names above win
 	}
 	names = append(names, r.Programs()...)
 	list := matching(names, w.text)

@@ -5,11 +5,11 @@ package complete
 
 import "strings"
 
-// place tells what a word stands for.
+// place is the role of a word in a line.
 type place int
 
 const (
-	none       place = iota // nothing that can be completed: a comment
+	none       place = iota // cannot be completed: a comment
 	command                 // the name of a command
 	argument                // an argument of a command, or a part of an expression
 	redirected              // the file behind > or <
@@ -22,18 +22,18 @@ type word struct {
 	text    string // without quotes
 	quote   byte   // the quote around it, or 0
 	command string // the command whose argument it is; empty in an expression
-	called  bool   // & or . stands before it
+	called  bool   // & or . precedes it
 }
 
-// scanner finds the last word of a line. The parser cannot tell: the line ends in
-// the middle of what it would read.
+// scanner finds the last word of a line. The parser cannot do that: the line ends
+// in the middle of a construct.
 type scanner struct {
 	line    string
 	at      int
 	place   place
 	command string
 	called  bool
-	file    bool // the next word is that of a redirection
+	file    bool // the next word is the file of a redirection
 	outer   []scanner
 }
 

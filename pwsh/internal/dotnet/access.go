@@ -79,7 +79,7 @@ func ruleObject(r *interp.Runner, rule host.AccessRule) *interp.Instance {
 	return instance(r, accessControl+"FileSystemAccessRule", &rule, nil)
 }
 
-// findAccount finds whom an argument means.
+// findAccount returns the account that an argument names.
 func findAccount(c *interp.Call, i int) (host.Account, error) {
 	s := c.R.Handlers().Security
 	if s == nil {
@@ -220,7 +220,7 @@ func securityClass(name string) *interp.Class {
 				}
 				return interp.Void, err
 			}),
-			// Fidelity: simplified - the rules name accounts, whatever type is asked for.
+			// Fidelity: simplified - the rules name accounts, for any requested type.
 			method("GetAccessRules", func(c *interp.Call, s security) (any, error) {
 				own, others := value.Bool(c.Arg(0)), value.Bool(c.Arg(1))
 				wanted := slices.DeleteFunc(slices.Clone(s.Rules), func(r host.AccessRule) bool {
@@ -282,7 +282,7 @@ func addRule(list []host.AccessRule, r host.AccessRule) []host.AccessRule {
 	return slices.Insert(list, at, r)
 }
 
-// removeRule takes rights away; a rule without rights goes.
+// removeRule removes rights, and a rule without remaining rights.
 func removeRule(list []host.AccessRule, r host.AccessRule) []host.AccessRule {
 	var out []host.AccessRule
 	for _, have := range list {

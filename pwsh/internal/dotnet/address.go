@@ -16,8 +16,8 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// NetIPSwitch is the type of those properties of Get-NetIPInterface that are on or
-// off. ConvertTo-Json writes its number, which flannel reads.
+// NetIPSwitch is the type of the on/off properties of Get-NetIPInterface.
+// ConvertTo-Json writes its number, which flannel reads.
 const NetIPSwitch = "Microsoft.PowerShell.Cmdletization.GeneratedTypes.NetIPInterface.Forwarding"
 
 // address is System.Net.IPAddress; equal ones are equal as keys.
@@ -376,7 +376,7 @@ func headerClass(name string) *interp.Class {
 		}
 		return one(h, c.Str(0)), nil
 	}
-	// key is the name under which a header stands: case does not matter, and
+	// key is the name under which a header is stored: case does not matter, and
 	// the first spelling stays.
 	key := func(h http.Header, k string) string {
 		for n := range h {

@@ -67,27 +67,27 @@ func data[T any](v any) (T, bool) {
 	return x, ok
 }
 
-// method makes a method of a Go type.
+// method returns a method of a Go type.
 func method[T any](name string, f func(c *interp.Call, x T) (any, error)) interp.Method {
 	return interp.Method{Name: name, Fn: func(c *interp.Call) (any, error) { return f(c, self[T](c)) }}
 }
 
-// static makes a static method.
+// static returns a static method.
 func static(name string, f func(c *interp.Call) (any, error)) interp.Method {
 	return interp.Method{Name: name, Fn: f}
 }
 
-// constant makes a static property that never changes.
+// constant returns a static property that never changes.
 func constant(name string, v any) interp.Property {
 	return interp.Property{Name: name, Get: func(*interp.Call) (any, error) { return v, nil }}
 }
 
-// computed makes a static property.
+// computed returns a static property.
 func computed(name string, f func(c *interp.Call) (any, error)) interp.Property {
 	return interp.Property{Name: name, Get: f}
 }
 
-// enum makes an enumeration from names counted from 0.
+// enum returns an enumeration of names, numbered from 0.
 func enum(name string, names ...string) *interp.Class {
 	c := &interp.Class{Name: name, Base: "System.Enum"}
 	for i, n := range names {
@@ -96,14 +96,14 @@ func enum(name string, names ...string) *interp.Class {
 	return c
 }
 
-// numbered makes an enumeration from name, number pairs.
+// numbered returns an enumeration of name, number pairs.
 func numbered(name string, flags bool, members ...interp.EnumMember) *interp.Class {
 	return &interp.Class{Name: name, Base: "System.Enum", Enum: members, Flags: flags}
 }
 
 func member(name string, n int64) interp.EnumMember { return interp.EnumMember{Name: name, Value: n} }
 
-// instance makes an object of a class by its name.
+// instance creates an object of the named class.
 func instance(r *interp.Runner, class string, data any, str func() string) *interp.Instance {
 	c := r.Class(class)
 	if c == nil {

@@ -19,7 +19,7 @@ type encoding struct {
 	mark      []byte
 }
 
-// Encodings are those that scripts name. Source: the remarks of
+// encodings returns the encodings that scripts use. Source: the remarks of
 // https://learn.microsoft.com/dotnet/api/system.text.encoding, read 2026-11.
 func encodings() []*encoding {
 	single := func(limit rune) (func(string) []byte, func([]byte) string) {

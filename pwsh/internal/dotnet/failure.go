@@ -4,8 +4,6 @@
 package dotnet
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
@@ -146,7 +144,7 @@ func regexClasses() []*interp.Class {
 		s := lower(value.String(v))
 		var opts strings.Builder
 		for _, o := range []struct{ name, letter string }{{"ignorecase", "i"}, {"multiline", "m"}, {"singleline", "s"},
-			{"ignorepatternwhitespace", "x"}} {
+			{"explicitcapture", "n"}, {"ignorepatternwhitespace", "x"}} {
 			if strings.Contains(s, o.name) {
 				opts.WriteString(o.letter)
 			}
@@ -160,27 +158,50 @@ func regexClasses() []*interp.Class {
 		}
 		return interp.NewRegex(c.Str(i), opts)
 	}
-	found := func(m *interp.Match) any {
+	found := func(m *interp.Match, err error) (any, error) {
 		if m == nil {
-			return &interp.Match{}
+			m = &interp.Match{}
 		}
-		return m
+		return m, err
 	}
-	list := func(ms []*interp.Match) any {
+	isMatch := func(x *interp.Regex, s string) (any, error) {
+		m, err := x.Find(s)
+		return m != nil, err
+	}
+	list := func(x *interp.Regex, s string) (any, error) {
+		ms, err := x.All(s)
 		out := make([]any, len(ms))
 		for i, m := range ms {
 			out[i] = m
 		}
-		return value.NewArray(out...)
+		return value.NewArray(out...), err
 	}
+	split := func(x *interp.Regex, s string) (any, error) {
+		parts, err := x.Split(s, 0)
+		return value.NewStrings(parts), err
+	}
+	// of is a static method: it compiles its second argument and uses it on the first.
+	of := func(name string, f func(x *interp.Regex, s string) (any, error)) interp.Method {
+		return static(name, func(c *interp.Call) (any, error) {
+			x, err := compile(c, 1)
+			if err != nil {
+				return nil, err
+			}
+			return f(x, c.Str(0))
+		})
+	}
+	on := func(name string, f func(x *interp.Regex, s string) (any, error)) interp.Method {
+		return method(name, func(c *interp.Call, x *interp.Regex) (any, error) { return f(x, c.Str(0)) })
+	}
+	match := func(x *interp.Regex, s string) (any, error) { return found(x.Find(s)) }
 	sub := func(c *interp.Call, x *interp.Regex, s string, by any, n int) (any, error) {
 		if b, ok := by.(*interp.ScriptBlock); ok {
-			return x.ReplaceFunc(s, func(m *interp.Match) (string, error) {
+			return x.ReplaceFunc(s, n, func(m *interp.Match) (string, error) {
 				v, err := c.R.CallBlock(b, m, []any{m})
 				return c.R.Text(v), err
 			})
 		}
-		return x.Replace(s, value.String(by), n), nil
+		return x.Replace(s, value.String(by), n)
 	}
 	groupProps := []interp.Property{
 		get("Value", func(g *interp.Group) any { return g.Value }), get("Success", func(g *interp.Group) any {
@@ -189,12 +210,7 @@ func regexClasses() []*interp.Class {
 		get("Index", func(g *interp.Group) any { return i32(g.Index) }), get("Length", func(g *interp.Group) any {
 			return i32(g.Length)
 		}),
-		get("Name", func(g *interp.Group) any {
-			if g.Name == "" {
-				return strconv.Itoa(g.Number)
-			}
-			return g.Name
-		}),
+		get("Name", func(g *interp.Group) any { return g.Name }),
 	}
 	first := func(f func(g *interp.Group) any, none any) func(m *interp.Match) any {
 		return func(m *interp.Match) any {
@@ -207,15 +223,7 @@ func regexClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Text.RegularExpressions.Regex", New: func(c *interp.Call) (any, error) { return compile(c, 0) },
 			Methods: []interp.Method{
-				method("IsMatch", func(c *interp.Call, x *interp.Regex) (any, error) {
-					return x.MatchString(c.Str(0)), nil
-				}),
-				method("Match", func(c *interp.Call, x *interp.Regex) (any, error) {
-					return found(x.Find(c.Str(0), 0)), nil
-				}),
-				method("Matches", func(c *interp.Call, x *interp.Regex) (any, error) {
-					return list(x.All(c.Str(0))), nil
-				}),
+				on("IsMatch", isMatch), on("Match", match), on("Matches", list),
 				method("Replace", func(c *interp.Call, x *interp.Regex) (any, error) {
 					n := -1
 					if c.N() > 2 {
@@ -226,31 +234,9 @@ func regexClasses() []*interp.Class {
 					}
 					return sub(c, x, c.Str(0), c.Arg(1), n)
 				}),
-				method("Split", func(c *interp.Call, x *interp.Regex) (any, error) {
-					return value.NewStrings(x.Split(c.Str(0), 0)), nil
-				}),
+				on("Split", split),
 			}, StaticMethods: []interp.Method{
-				static("IsMatch", func(c *interp.Call) (any, error) {
-					x, err := compile(c, 1)
-					if err != nil {
-						return nil, err
-					}
-					return x.MatchString(c.Str(0)), nil
-				}),
-				static("Match", func(c *interp.Call) (any, error) {
-					x, err := compile(c, 1)
-					if err != nil {
-						return nil, err
-					}
-					return found(x.Find(c.Str(0), 0)), nil
-				}),
-				static("Matches", func(c *interp.Call) (any, error) {
-					x, err := compile(c, 1)
-					if err != nil {
-						return nil, err
-					}
-					return list(x.All(c.Str(0))), nil
-				}),
+				of("IsMatch", isMatch), of("Match", match), of("Matches", list),
 				static("Replace", func(c *interp.Call) (any, error) {
 					opts := ""
 					if c.N() > 3 {
@@ -262,14 +248,8 @@ func regexClasses() []*interp.Class {
 					}
 					return sub(c, x, c.Str(0), c.Arg(2), -1)
 				}),
-				static("Split", func(c *interp.Call) (any, error) {
-					x, err := compile(c, 1)
-					if err != nil {
-						return nil, err
-					}
-					return value.NewStrings(x.Split(c.Str(0), 0)), nil
-				}),
-				static("Escape", func(c *interp.Call) (any, error) { return escapeRegex(c.Str(0)), nil }),
+				of("Split", split),
+				static("Escape", func(c *interp.Call) (any, error) { return interp.QuoteRegex(c.Str(0)), nil }),
 			}},
 		{Name: "System.Text.RegularExpressions.Match", Props: []interp.Property{
 			get("Groups", func(m *interp.Match) any { return groups{m} }),
@@ -280,7 +260,7 @@ func regexClasses() []*interp.Class {
 			get("Name", func(*interp.Match) any { return "0" }),
 			get("Captures", func(m *interp.Match) any { return value.NewArray(m) }),
 		}, Methods: []interp.Method{
-			method("NextMatch", func(_ *interp.Call, m *interp.Match) (any, error) { return found(m.Next()), nil }),
+			method("NextMatch", func(_ *interp.Call, m *interp.Match) (any, error) { return found(m.Next()) }),
 			method("Result", func(c *interp.Call, m *interp.Match) (any, error) { return m.Result(c.Str(0)), nil }),
 		}},
 		{Name: "System.Text.RegularExpressions.Group", Props: groupProps},
@@ -315,11 +295,4 @@ func (g groups) Index(i any) (any, error) {
 		return x, nil
 	}
 	return &interp.Group{Name: value.String(i)}, nil
-}
-
-// escapeRegex escapes what .NET escapes.
-func escapeRegex(s string) string {
-	q := regexp.QuoteMeta(s)
-	q = strings.NewReplacer(`\]`, `]`, `\}`, `}`, " ", `\ `, "#", `\#`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(q)
-	return q
 }

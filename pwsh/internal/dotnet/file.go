@@ -39,7 +39,7 @@ func WriteFile(r *interp.Runner, name string, b []byte, appendTo bool) error {
 	return ioError(err)
 }
 
-// withFiles makes a static method that takes a path first.
+// withFiles returns a static method whose first argument is a path.
 func withFiles(name string, f func(c *interp.Call, files host.FileSystem, p string) (any, error)) interp.Method {
 	return static(name, func(c *interp.Call) (any, error) {
 		files := c.R.Handlers().Files
@@ -50,7 +50,7 @@ func withFiles(name string, f func(c *interp.Call, files host.FileSystem, p stri
 	})
 }
 
-// writeText makes a method that writes a string, or the lines of a list.
+// writeText returns a method that writes a string, or the lines of a list.
 func writeText(name string, appendTo, lines bool) interp.Method {
 	return static(name, func(c *interp.Call) (any, error) {
 		s := c.Str(1)
@@ -70,7 +70,7 @@ func writeText(name string, appendTo, lines bool) interp.Method {
 	})
 }
 
-// listMethod makes a method that lists a directory.
+// listMethod returns a method that lists a directory.
 func listMethod(name string, wantFiles, wantDirs bool) interp.Method {
 	return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 		entries, err := files.ReadDir(p)
@@ -91,7 +91,7 @@ func listMethod(name string, wantFiles, wantDirs bool) interp.Method {
 	})
 }
 
-// timeMethod makes a method that returns when a file was changed, the only time
+// timeMethod returns a method for the time of a file's last change, the only time
 // that is known.
 func timeMethod(name string) interp.Method {
 	return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {

@@ -34,7 +34,7 @@ func ntAccount(name string) *value.Object {
 // localGroup is the prefix of the identifiers of BUILTIN's groups.
 const localGroup = "S-1-5-32-"
 
-// identityClasses returns the types that tell who a program runs as.
+// identityClasses returns the types for the account that a program runs as.
 func identityClasses() []*interp.Class {
 	const principal = "System.Security.Principal."
 	roles := numbered(principal+"WindowsBuiltInRole", false, member("Administrator", 544), member("User", 545),
@@ -44,7 +44,7 @@ func identityClasses() []*interp.Class {
 		{Name: principal + "SecurityIdentifier", Props: []interp.Property{
 			get("Value", func(s sid) any { return s.text }),
 		}, Methods: []interp.Method{
-			// Fidelity: simplified - whatever type is asked for, the answer is an account's name.
+			// Fidelity: simplified - for any requested type, the result is an account's name.
 			method("Translate", func(_ *interp.Call, s sid) (any, error) {
 				if s.name == "" {
 					return nil, interp.Failf("System.Security.Principal.IdentityNotMappedException",

@@ -57,7 +57,7 @@ type exchange struct {
 // of HttpServerQueueLengthProperty is 1000.
 const queueLength = 1000
 
-// stopTimeout is how long Stop waits for answers that are on their way.
+// stopTimeout is how long Stop waits for responses in flight.
 const stopTimeout = time.Second
 
 func newListener() *listener {
@@ -158,7 +158,7 @@ func parsePrefix(p string) (u *url.URL, host string, err error) {
 	return &url.URL{Scheme: "http", Host: name + ":" + port, Path: "/" + path}, host, nil
 }
 
-// handler takes requests whose path has a prefix.
+// handler handles requests whose path has a prefix.
 func (l *listener) handler(prefixes []*url.URL) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		known := false
@@ -226,7 +226,7 @@ func (l *listener) stop() {
 	}
 	l.open = false
 	close(l.done)
-	// What was answered still goes out; then nothing is served any more.
+	// Responses already written are still sent; then no request is served any more.
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, s := range l.servers {

@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// objectClasses are System.Object, what every value has, and types as values.
+// objectClasses are System.Object, with the members of every value, and types as values.
 //
 // Length: one table; splitting hides which names belong together.
 func objectClasses() []*interp.Class {

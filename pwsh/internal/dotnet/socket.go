@@ -221,7 +221,7 @@ type timed struct{ x *client }
 
 func (t timed) Read(b []byte) (int, error) {
 	if t.x.timeout > 0 {
-		_ = t.x.conn.SetReadDeadline(time.Now().Add(t.x.timeout)) // an unsupported deadline is none
+		_ = t.x.conn.SetReadDeadline(time.Now().Add(t.x.timeout)) // without support for deadlines, reads don't time out
 	}
 	return t.x.conn.Read(b)
 }
@@ -268,7 +268,7 @@ func (x *tcpListener) stop() {
 	if x.ln == nil {
 		return
 	}
-	_ = x.ln.Close() // nothing is accepted any more
+	_ = x.ln.Close() // no connection is accepted any more
 	x.ln = nil
 	go func() {
 		for c := range x.conns {

@@ -113,7 +113,7 @@ func ioError(err error) error {
 	return interp.Failf("System.IO.IOException", "IOException", "NotSpecified", nil, "%s", err.Error())
 }
 
-// openStream makes a stream of an open file.
+// openStream returns a stream for an open file.
 func openStream(r *interp.Runner, name string, flag int) (*stream, error) {
 	fs := r.Handlers().Files
 	if fs == nil {
@@ -145,7 +145,7 @@ func fileError(r *interp.Runner, err error, p string) error {
 	return r.FileError(err, p)
 }
 
-// writeAll encodes what a StreamWriter writes.
+// newWriter returns a StreamWriter for a stream.
 func newWriter(s *stream) *writer { return &writer{w: bufio.NewWriter(s.w), base: s, nl: "\r\n"} }
 
 // Length: one table; splitting hides which names belong together.

@@ -117,7 +117,7 @@ func outOfRange(name string) error {
 		"Index and length must refer to a location within the string.\nParameter name: %s", name)
 }
 
-// sensitiveArg reads a StringComparison or an ignoreCase flag behind an
+// sensitiveArg reads a StringComparison or an ignoreCase flag after an
 // argument: true when case counts.
 func sensitiveArg(c *interp.Call, i int) bool {
 	switch v := c.Arg(i).(type) {

@@ -106,7 +106,7 @@ func (w *webClient) do(c *interp.Call, verb string, body []byte) ([]byte, error)
 	return b, nil
 }
 
-// webClasses are WebClient and what goes with it.
+// webClasses are WebClient and its related types.
 func webClasses() []*interp.Class {
 	protocols := numbered("System.Net.SecurityProtocolType", true, member("SystemDefault", 0), member("Ssl3", 48),
 		member("Tls", 192), member("Tls11", 768), member("Tls12", 3072), member("Tls13", 12288))
@@ -245,7 +245,7 @@ func processClasses() []*interp.Class {
 	}
 }
 
-// ProcessObject returns a process as Get-Process gives it.
+// ProcessObject returns a process in the form of Get-Process.
 func ProcessObject(p host.ProcessInfo) *value.Object {
 	o := value.NewObject("System.Diagnostics.Process", "Id", i32(p.ID), "ProcessName", p.Name, "Name", p.Name, "Path",
 		nilEmpty(p.Path), "Handles", int32(0), "WorkingSet", int32(min(p.WorkingSet, 1<<31-1)), "WorkingSet64",

@@ -18,7 +18,7 @@ var updating = flag.Bool("update", false, "rewrite golden files")
 
 // Tail compares everything from the line begin on in the named file with want,
 // which includes that line. With -update it replaces that part of the file and
-// leaves what stands before it alone.
+// keeps the text before it.
 func Tail(t testing.TB, name, begin, want string) {
 	t.Helper()
 	content, err := os.ReadFile(name)

@@ -96,8 +96,8 @@ type binding struct {
 	rest   []any
 }
 
-// bind matches arguments with parameters. loose takes what does not fit as
-// unbound arguments (a simple function's $args). Source: about_Parameters and
+// bind matches arguments with parameters. loose accepts extra arguments as
+// unbound (a simple function's $args). Source: about_Parameters and
 // about_Functions_Advanced_Parameters.
 func (r *Runner) bind(params []Param, args []argument, loose, withCommon bool) (*binding, error) {
 	b := &binding{values: make(map[string]any, len(args))}

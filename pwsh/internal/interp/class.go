@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Class describes a .NET type: what its instances and the type itself offer.
+// Class describes a .NET type: the members of its instances and of the type itself.
 type Class struct {
 	Name    string // full name
 	Base    string // full name of the base class; empty: System.Object
@@ -107,13 +107,13 @@ type EnumValue struct {
 // TypeName returns the enumeration's name.
 func (e EnumValue) TypeName() string { return e.Class.Name }
 
-// IntValue returns the number behind it.
+// IntValue returns the member's number.
 func (e EnumValue) IntValue() int64 { return e.N }
 
 // HashKey makes equal members equal.
 func (e EnumValue) HashKey() any { return [2]any{e.Class.Name, e.N} }
 
-// Text returns the member's name, or those of the flags.
+// Text returns the member's name, or the names of the flags.
 func (e EnumValue) Text() string {
 	for _, m := range e.Class.Enum {
 		if m.Value == e.N {
@@ -189,8 +189,8 @@ func (r *Runner) Class(name string) *Class {
 	return r.classes[strings.ToLower(name)]
 }
 
-// baseOf returns the base of a type: as the class says, or System.Array, or what
-// .NET's names imply.
+// baseOf returns the base of a type: the class's own, or System.Array, or the base
+// that .NET's names imply.
 func (r *Runner) baseOf(name string) string {
 	if c := r.Class(name); c != nil {
 		if c.Base != "" {
@@ -303,7 +303,7 @@ func (c *Class) find(name string, static bool) (m member) {
 	return m
 }
 
-// Members lists what a value offers, its own class first.
+// Members lists the members of a value, its own class first.
 func (r *Runner) Members(v any) (props []Property, methods []Method) {
 	return r.MembersOf(value.TypeName(value.Unwrap(v)), false)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Cmdlet is a command that Go code carries out.
+// Cmdlet is a command implemented in Go.
 type Cmdlet struct {
 	Name    string
 	Aliases []string
@@ -109,7 +109,7 @@ type Invocation struct {
 	Cmd *Cmdlet
 	Out Sink
 	// Item is the object of the pipeline that Process is called for; HasItem
-	// tells $null from no input.
+	// distinguishes $null from no input.
 	Item    any
 	HasItem bool
 	// State is the cmdlet's own, from Begin to End.
@@ -188,7 +188,7 @@ func (c *Invocation) Hash(name string) *value.Hash {
 	return v
 }
 
-// Piped reports whether the command is behind another one in its pipeline.
+// Piped reports whether the command follows another one in its pipeline.
 func (c *Invocation) Piped() bool { return c.piped }
 
 // Write writes an object to the pipeline.
@@ -287,7 +287,7 @@ func (c *Invocation) WriteRecord(rec *ErrorRecord) error {
 	return c.R.WriteErrorRecord(rec)
 }
 
-// ShouldProcess is -WhatIf and -Confirm: false means to do nothing.
+// ShouldProcess is -WhatIf and -Confirm: if it returns false, the cmdlet skips the action.
 func (c *Invocation) ShouldProcess(target, action string) (bool, error) {
 	whatIf := c.Switch("WhatIf")
 	if !c.Has("WhatIf") {
@@ -319,10 +319,10 @@ func (c *Invocation) Warning(text string) error {
 	return c.R.WriteStream("warning", text)
 }
 
-// Call runs a script block for an item and gives what it emitted.
+// Call runs a script block for an item and returns its output.
 func (c *Invocation) Call(b *ScriptBlock, item any) (any, error) { return c.R.CallBlock(b, item, nil) }
 
-// cmdletStage makes the stage of a cmdlet.
+// cmdletStage returns the stage of a cmdlet.
 func (r *Runner) cmdletStage(cmd *Cmdlet, args []argument, at syntax.Node, p *pipeline, out Sink) (stage, error) {
 	params := r.ParamsOf(cmd)
 	c := &Invocation{R: r, Cmd: cmd, Out: out, params: params, at: at, pipe: p}
@@ -357,7 +357,7 @@ func (r *Runner) cmdletStage(cmd *Cmdlet, args []argument, at syntax.Node, p *pi
 	return &cmdletStage{c: c}, nil
 }
 
-// listVariable makes the variable of -OutVariable; a + in front appends.
+// listVariable creates the variable of -OutVariable; a + in front appends.
 func (r *Runner) listVariable(name string) *value.List {
 	if n, ok := strings.CutPrefix(name, "+"); ok {
 		if v, ok := r.GetVariable(n); ok {
@@ -488,7 +488,7 @@ func (s *cmdletStage) end() error {
 	return nil
 }
 
-// wrap makes the command's terminating error of a Go error. Its error action
+// wrap converts a Go error to the command's terminating error. Its error action
 // applies: SilentlyContinue hides it.
 func (s *cmdletStage) wrap(err error) error {
 	if err == nil || isFlow(err) {
@@ -527,7 +527,7 @@ func (s *cmdletStage) wrap(err error) error {
 	return &Thrown{Record: rec}
 }
 
-// Record makes an error record of an error, in the command's name.
+// Record returns an error record for an error, in the command's name.
 func (c *Invocation) Record(err error) *ErrorRecord { return c.record(err) }
 
 // Terminate makes a statement-terminating error of a record, or of the

@@ -20,7 +20,7 @@ type argument struct {
 	bare  bool   // a plain word
 }
 
-// commandStage resolves a command and makes its stage.
+// commandStage resolves a command and returns its stage.
 func (r *Runner) commandStage(c *syntax.Command, p *pipeline, out Sink, first bool) (stage, func() error, error) {
 	var closer func() error
 	streams := r.streams
@@ -138,7 +138,7 @@ func (r *Runner) splat(v *syntax.Variable) ([]argument, error) {
 	return args, nil
 }
 
-// stage makes the stage of a resolved command.
+// stage returns the stage of a resolved command.
 func (r *Runner) stage(target any, invoke string, args []argument, c *syntax.Command, p *pipeline,
 	out Sink) (stage, error) {
 	switch t := value.Unwrap(target).(type) {
@@ -310,7 +310,7 @@ func (r *Runner) Programs() []string {
 		}
 		entries, err := r.h.Files.ReadDir(r.Path(dir))
 		if err != nil {
-			continue // PATH may name what is not there
+			continue // PATH may name missing directories
 		}
 		for _, e := range entries {
 			ext := strings.ToLower(path.Ext(e.Name()))

@@ -36,7 +36,7 @@ func (r *Runner) typeByName(name string) (string, bool) {
 	return "", false
 }
 
-// resolveType makes a type value of a type literal.
+// resolveType returns the type value of a type literal.
 func (r *Runner) resolveType(t *syntax.TypeName) (*value.Type, error) {
 	name := t.Name
 	if len(t.Args) > 0 {
@@ -347,7 +347,7 @@ func (r *Runner) asType(x, t any) (any, error) {
 	return nil, nil
 }
 
-// NewObject makes an object of a type.
+// NewObject creates an object of a type.
 func (r *Runner) NewObject(full string, args []any) (any, error) {
 	if strings.HasSuffix(full, "[]") {
 		n, err := value.ToInt(first(args))

@@ -19,8 +19,8 @@
 // unwinds until something catches it.
 //
 // A construct outside of the subset is an error that names it and refers to
-// docs/fidelity/pwsh.md; none is silently ignored. No script can panic the
-// program: the depth of calls, and the size of what an operator builds, are
+// docs/fidelity/pwsh.md; the interpreter never ignores one silently. No script can
+// panic the program: the depth of calls, and the size of an operator's result, are
 // bounded.
 //
 // A Runner is not safe for concurrent use.

@@ -27,7 +27,7 @@ func (r *Runner) Operate(op string, x, y any, sensitive bool) (any, error) {
 	return r.operate(op, x, y, sensitive)
 }
 
-// RemoveFunction takes a function away.
+// RemoveFunction removes a function.
 func (r *Runner) RemoveFunction(name string) {
 	for s := r.scope; s != nil; s = s.parent {
 		delete(s.funcs, strings.ToLower(name))
@@ -58,7 +58,7 @@ func (r *Runner) CallFunction(f *Function, args []any, out Sink) error {
 	return r.drive([]stage{st}, nil, nil)
 }
 
-// AsCaller gives an error the place of the running function's call, as
+// AsCaller sets the position of an error to the running function's call, as
 // Write-Error does; at the top it names the script's text.
 func (r *Runner) AsCaller(rec *ErrorRecord) {
 	if f := r.frame(); f != nil && f.callSource != nil && f.name != "" {
@@ -103,7 +103,7 @@ func (r *Runner) RunScriptFile(ctx context.Context, path string, args []string) 
 
 // Eval runs a parsed script in the session's own scope and returns the objects
 // that it writes. rec is the error that ended the script, if one did; it is not
-// shown. err is that of the context or of a limit.
+// shown. err is the context's error or the error of a limit.
 func (r *Runner) Eval(ctx context.Context, block *syntax.ScriptBlock) (items []any, rec *ErrorRecord, err error) {
 	out := Sink{Emit: func(v any) error {
 		items = append(items, v)

@@ -16,11 +16,11 @@ import (
 // FidelityPage is where differences from PowerShell are listed.
 const FidelityPage = "docs/fidelity/pwsh.md"
 
-// errNotImplemented marks what this subset of PowerShell lacks; it is always
-// wrapped with the name of the construct.
+// errNotImplemented marks constructs that this subset of PowerShell lacks; it is
+// always wrapped with the name of the construct.
 var errNotImplemented = errors.New("not supported by mullion's PowerShell, see " + FidelityPage)
 
-// NotImplemented names what is missing.
+// NotImplemented returns the error for a missing construct.
 func NotImplemented(what string) error {
 	return &Exception{
 		Type:     "System.NotImplementedException",
@@ -49,7 +49,7 @@ func (e *Exception) Unwrap() error    { return e.cause }
 func (e *Exception) TypeName() string { return e.Type }
 func (e *Exception) Text() string     { return e.Type + ": " + e.Message }
 
-// Failf makes an exception of a type, with an error id and a category.
+// Failf returns an exception of a type, with an error id and a category.
 func Failf(typ, id, category string, target any, format string, args ...any) *Exception {
 	return &Exception{Type: typ, Message: fmt.Sprintf(format, args...), ID: id, Category: category, Target: target}
 }
@@ -64,7 +64,7 @@ type ErrorRecord struct {
 	Source    *syntax.Source
 	At        syntax.Span
 	Details   string // ErrorDetails.Message
-	// Prefix stands before the message instead of the command's name, and
+	// Prefix precedes the message instead of the command's name, and
 	// then no position is shown: Write-Error at the top of a script.
 	Prefix string
 	Caller bool // Prefix is a function, whose call is the position
@@ -104,7 +104,7 @@ type Thrown struct {
 // Error returns the record's message.
 func (t *Thrown) Error() string { return t.Record.Text() }
 
-// Unwrap gives the exception, for errors.Is.
+// Unwrap returns the exception, for errors.Is.
 func (t *Thrown) Unwrap() error { return t.Record.Exception }
 
 // flow unwinds for return, break and continue.
@@ -120,12 +120,12 @@ type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// stopError unwinds to the pipeline one of whose stages wants no more.
+// stopError unwinds to the pipeline with the stage that needs no more input.
 type stopError struct{ p *pipeline }
 
 func (*stopError) Error() string { return "pipeline stopped" }
 
-// isFlow reports whether an error is control flow that no catch may take.
+// isFlow reports whether an error is control flow that no catch may handle.
 func isFlow(err error) bool {
 	switch err.(type) {
 	case *flow, *exitError, *stopError, *abort:
@@ -140,7 +140,7 @@ type abort struct{ cause error }
 func (a *abort) Error() string { return a.cause.Error() }
 func (a *abort) Unwrap() error { return a.cause }
 
-// thrown makes a terminating error of any error.
+// thrown converts any error to a terminating error.
 func (r *Runner) thrown(err error, at syntax.Node) error {
 	if err == nil || isFlow(err) {
 		return err
@@ -154,7 +154,7 @@ func (r *Runner) thrown(err error, at syntax.Node) error {
 	return &Thrown{Record: r.record(err, at, "")}
 }
 
-// ended makes an abort of an error that only says that the script's context
+// ended converts an error to an abort if it only says that the script's context
 // has ended; it is nil for other errors.
 func (r *Runner) ended(err error) error {
 	if a, ok := errors.AsType[*abort](err); ok {
@@ -167,7 +167,7 @@ func (r *Runner) ended(err error) error {
 	return nil
 }
 
-// record makes an error record of an error.
+// record returns an error record for an error.
 func (r *Runner) record(err error, at syntax.Node, activity string) *ErrorRecord {
 	if t, ok := errors.AsType[*Thrown](err); ok {
 		return t.Record
@@ -254,7 +254,7 @@ func (r *Runner) FormatError(e *ErrorRecord) string {
 		if r.cfg.Edition == syntax.Core {
 			sep = ": "
 		}
-		msg = value.String(e.Target) + sep + msg // the name stands before it, as that of a cmdlet does
+		msg = value.String(e.Target) + sep + msg // the name precedes it, as a cmdlet's does
 	}
 	if r.cfg.Edition == syntax.Core {
 		if e.Activity != "" {
@@ -277,7 +277,7 @@ func (r *Runner) FormatError(e *ErrorRecord) string {
 	case e.Activity != "" && e.Category != "OperationStopped":
 		b.WriteString(e.Activity + " : ")
 	case e.Category == "ParserError" && e.Source != nil:
-		b.WriteString(e.position()) // the place of a mistake of syntax stands before the message
+		b.WriteString(e.position()) // the position of a syntax error precedes the message
 	}
 	b.WriteString(msg + "\n")
 	if e.Source != nil && (e.Prefix == "" || e.Caller) && (e.Category != "ParserError" || e.Activity != "") {
@@ -310,5 +310,5 @@ func (e *ErrorRecord) PositionMessage() string {
 // ExitError ends the session with a code, as the exit statement does.
 func ExitError(code int) error { return &exitError{code} }
 
-// Abort ends the script for good: nothing catches it.
+// Abort ends the script: no try or trap catches it.
 func Abort(err error) error { return &abort{err} }

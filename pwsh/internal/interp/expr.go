@@ -16,7 +16,7 @@ type void struct{}
 // TypeName returns the .NET name.
 func (void) TypeName() string { return "System.Void" }
 
-// Text is nothing.
+// Text returns "".
 func (void) Text() string { return "" }
 
 // Void is the only value of its type.
@@ -70,7 +70,7 @@ func (r *Runner) eval(x syntax.Expr) (any, error) {
 	return nil, NotImplemented("this expression")
 }
 
-// paren is ( … ): an assignment inside gives its value.
+// paren is ( … ): an assignment inside returns its value.
 func (r *Runner) paren(x *syntax.Paren) (any, error) {
 	if a, ok := x.X.(*syntax.Assign); ok {
 		if err := r.assign(a); err != nil {
@@ -283,7 +283,7 @@ func (r *Runner) binary(x *syntax.Binary) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch x.Op { // those that may not look at their right side
+	switch x.Op { // operators that may skip their right side
 	case "-and":
 		if !value.Bool(left) {
 			return false, nil

@@ -34,11 +34,11 @@ func (b *ScriptBlock) Text() string {
 type Function struct {
 	Name   string
 	Filter bool
-	Params []*syntax.Param // those behind the name
+	Params []*syntax.Param // the parameters after the name
 	Block  *ScriptBlock
 }
 
-// declared returns the parameters of a function, wherever they stand.
+// declared returns the parameters of a function, from either place of declaration.
 func (f *Function) declared() []*syntax.Param {
 	if f.Params != nil {
 		return f.Params
@@ -69,8 +69,8 @@ func (f *Function) advanced() bool {
 	return false
 }
 
-// NewClosure copies the variables that a block sees now, those of the session
-// as well.
+// NewClosure copies the variables that a block sees now, including session
+// variables.
 func (r *Runner) NewClosure(b *ScriptBlock) *ScriptBlock {
 	c := &ScriptBlock{Body: b.Body, closure: map[string]*Variable{}}
 	for s := r.scope; s != nil; s = s.parent {
@@ -84,7 +84,7 @@ func (r *Runner) NewClosure(b *ScriptBlock) *ScriptBlock {
 	return c
 }
 
-// ParseBlock makes a script block of text.
+// ParseBlock parses text into a script block.
 func (r *Runner) ParseBlock(text string) (*ScriptBlock, error) {
 	body, err := syntax.Parse(&syntax.Source{Text: text}, r.cfg.Edition)
 	if err != nil {
@@ -96,8 +96,8 @@ func (r *Runner) ParseBlock(text string) (*ScriptBlock, error) {
 	return &ScriptBlock{Body: body}, nil
 }
 
-// CallBlock runs a block in the current scope with $_ set, and gives what it
-// emitted as one value. Arguments, if any, bind to its parameters.
+// CallBlock runs a block in the current scope with $_ set, and returns its output
+// as one value. Arguments, if any, bind to its parameters.
 func (r *Runner) CallBlock(b *ScriptBlock, item any, args []any) (any, error) {
 	items, err := r.collect(func(out Sink) error { return r.RunBlock(b, item, args, out) })
 	return value.Collapse(items), err
@@ -290,7 +290,7 @@ func (s *functionStage) end() error {
 	})
 }
 
-// bind gives the parameters their values in the function's scope.
+// bind sets the parameters in the function's scope.
 func (s *functionStage) bind() error {
 	r := s.r
 	decl := s.f.declared()
@@ -350,7 +350,7 @@ func (s *functionStage) bind() error {
 	return nil
 }
 
-// bindCommon makes an advanced function's common parameters its preferences.
+// bindCommon sets an advanced function's preferences from its common parameters.
 func (s *functionStage) bindCommon(b *binding) {
 	set := func(name string, v any) { s.scope.set(name, strings.ToLower(name), v) }
 	if v, ok := b.values["erroraction"]; ok {
@@ -439,8 +439,8 @@ func (s *functionStage) bindItem(v any) error {
 	return nil
 }
 
-// functionParams describes declared parameters to the binder: those without
-// a position have the order of their declaration, unless one has a position.
+// functionParams describes declared parameters to the binder: positions follow
+// the order of declaration, unless a parameter declares a position.
 func functionParams(decl []*syntax.Param) []Param {
 	list := make([]Param, len(decl))
 	explicit := false

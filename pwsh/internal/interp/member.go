@@ -145,8 +145,8 @@ func (r *Runner) invoke(m *Method, self any, args []any) (any, error) {
 		ID: value.ShortName(ex.Type), Category: "NotSpecified", Inner: ex, cause: err}
 }
 
-// Property reads a property; $null where there is none, as PowerShell does
-// outside of strict mode. A collection gives the property of each element.
+// Property reads a property; it returns $null for a missing one, as PowerShell does
+// outside of strict mode. For a collection it returns the property of each element.
 func (r *Runner) Property(x any, name string) (any, error) {
 	v, ok, err := r.property(x, name)
 	if err != nil || ok {

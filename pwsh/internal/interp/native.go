@@ -40,7 +40,7 @@ func (s *nativeStage) process(v any) error {
 	return s.disp.Add(v)
 }
 
-// argv makes the arguments of a program: a collection gives one each.
+// argv returns the arguments of a program: one for each element of a collection.
 func (s *nativeStage) argv() []string {
 	var argv []string
 	for i, a := range s.args {
@@ -73,7 +73,7 @@ func (s *nativeStage) argv() []string {
 	return argv
 }
 
-// splitVerbatim splits the command line behind --% as Windows' programs do:
+// splitVerbatim splits the command line after --% as Windows' programs do:
 // blanks separate arguments, double quotes hold one together.
 func splitVerbatim(line string) []string {
 	var argv []string
@@ -203,7 +203,7 @@ func (r *Runner) nativeError(text string) *ErrorRecord {
 // maxLine bounds one line of a program's output. Bytes.
 const maxLine = 1 << 24
 
-// linePump cuts what is written into lines.
+// linePump is a writer that splits its input into lines.
 type linePump struct {
 	buf  bytes.Buffer
 	send func(string)

@@ -5,6 +5,7 @@ package interp
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
@@ -96,7 +97,8 @@ func (r *Runner) compareOne(op string, x, y any, sensitive, single bool) (bool, 
 		if err != nil {
 			return false, err
 		}
-		return re.MatchString(r.Text(x)) == (op == "-match"), nil
+		m, err := re.Find(r.Text(x))
+		return (m != nil) == (op == "-match"), err
 	}
 	c, ok := value.Compare(x, y, sensitive)
 	if !ok {
@@ -263,7 +265,11 @@ func (r *Runner) split(x, y any, sensitive bool) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range re.Split(text, limit) {
+		cut, err := re.Split(text, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range cut {
 			out = append(out, p)
 		}
 	}
@@ -315,12 +321,12 @@ func (r *Runner) replace(x, y any, sensitive bool) (any, error) {
 	one := func(v any) (any, error) {
 		text := r.Text(v)
 		if b, ok := sub.(*ScriptBlock); ok && r.cfg.Edition != 0 {
-			return re.ReplaceFunc(text, func(m *Match) (string, error) {
+			return re.ReplaceFunc(text, -1, func(m *Match) (string, error) {
 				v, err := r.CallBlock(b, m, nil)
 				return r.Text(v), err
 			})
 		}
-		return re.Replace(text, r.Text(sub), -1), nil
+		return re.Replace(text, r.Text(sub), -1)
 	}
 	items, ok := value.Items(x)
 	if !ok {
@@ -341,19 +347,17 @@ func (r *Runner) match(text, pattern string, sensitive bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m := re.Find(text, 0)
+	m, err := re.Find(text)
 	if m == nil {
-		return false, nil
+		return false, err
 	}
 	h := &value.Hash{}
 	for _, g := range slices.Backward(m.Groups) {
-
-		if !g.Success {
-			continue
-		}
-		if g.Number >= 0 && g.Name == "" {
+		switch {
+		case !g.Success:
+		case g.Name == strconv.Itoa(g.Number):
 			h.Set(int32(g.Number), g.Value)
-		} else {
+		default:
 			h.Set(g.Name, g.Value)
 		}
 	}

@@ -22,7 +22,7 @@ func (r *Runner) Separator() string {
 	return "/"
 }
 
-// Path makes an absolute path of the file system, in the operating system's
+// Path returns an absolute path of the file system, in the operating system's
 // spelling, of one that a script wrote.
 func (r *Runner) Path(p string) string {
 	p = strings.TrimPrefix(p, "Microsoft.PowerShell.Core\\FileSystem::")
@@ -126,7 +126,7 @@ func LeafPath(p string) string {
 	return t
 }
 
-// Exists reports whether a file or directory is there.
+// Exists reports whether a file or directory exists.
 func (r *Runner) Exists(p string) bool {
 	if r.h.Files == nil {
 		return false
@@ -157,7 +157,7 @@ func (r *Runner) PathInfo(p string) *value.Object {
 // PushLocation and PopLocation keep a stack of locations.
 func (r *Runner) PushLocation() { r.stack = append(r.stack, r.Location) }
 
-// PopLocation goes back; it is false when the stack is empty.
+// PopLocation returns to the last pushed location; it reports false if the stack is empty.
 func (r *Runner) PopLocation() bool {
 	if len(r.stack) == 0 {
 		return false
@@ -222,7 +222,7 @@ func (r *Runner) FileError(err error, p string) error {
 	}
 }
 
-// maxFile bounds what is read into memory at once. Bytes.
+// maxFile bounds the size of a file that is read into memory. Bytes.
 const maxFile = 1 << 28
 
 // ReadFile reads a whole file.
@@ -253,7 +253,7 @@ func (r *Runner) ReadText(name string) (string, error) {
 	return DecodeText(b), err
 }
 
-// DecodeText takes a byte order mark off: UTF-8, UTF-16 little or big endian.
+// DecodeText removes a byte order mark: UTF-8, UTF-16 little or big endian.
 func DecodeText(b []byte) string {
 	switch {
 	case len(b) >= 3 && b[0] == 0xef && b[1] == 0xbb && b[2] == 0xbf:

@@ -23,7 +23,7 @@ type stage interface {
 // pipeline is a running pipeline. A stop unwinds to the pipeline with the same identity.
 type pipeline struct {
 	stages  []stage
-	stopped int // stages up to this one are done; -1: none
+	stopped int // stages up to this one are done; -1: no stage
 }
 
 // ambient is the state that belongs to the code of one stage. It must be
@@ -180,13 +180,13 @@ func (r *Runner) drive(stages []stage, p *pipeline, at syntax.Node) error {
 			failed = failed || !r.ok
 		}
 	}
-	if failed { // $? speaks of the whole pipeline
+	if failed { // $? covers the whole pipeline
 		r.ok = false
 	}
 	return nil
 }
 
-// disposer is a stage that holds something when it is stopped before its end.
+// disposer is a stage with resources to release when it is stopped before its end.
 type disposer interface{ dispose() }
 
 func (p *pipeline) dispose(int) {
@@ -197,7 +197,7 @@ func (p *pipeline) dispose(int) {
 	}
 }
 
-// element makes the stage of an element. closer closes its redirections.
+// element returns the stage of an element. closer closes its redirections.
 func (r *Runner) element(el syntax.PipelineElement, p *pipeline, out Sink, first bool) (stage, func() error, error) {
 	switch el := el.(type) {
 	case *syntax.CommandExpr:

@@ -4,22 +4,23 @@
 package interp
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/dlclark/regexp2"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Regex is System.Text.RegularExpressions.Regex over Go's regexp package.
-//
-// Fidelity: subset - look-around and back-references are refused with an error
-// that says so; what both dialects know matches alike, since Go's leftmost
-// match prefers alternatives in their order, as .NET does (docs/fidelity/pwsh.md).
+// matchTimeout bounds the search for one match: an engine that backtracks can
+// take exponential time. .NET has no bound by default.
+const matchTimeout = 10 * time.Second
+
+// Regex is System.Text.RegularExpressions.Regex.
 type Regex struct {
 	Pattern string
-	Options string
-	re      *regexp.Regexp
+	re      *regexp2.Regexp
 }
 
 // TypeName returns the .NET name.
@@ -30,7 +31,7 @@ func (x *Regex) Text() string { return x.Pattern }
 
 // Group is a group of a match.
 type Group struct {
-	Name    string
+	Name    string // its number if it has no other
 	Number  int
 	Value   string
 	Index   int // in characters
@@ -46,10 +47,10 @@ func (g *Group) Text() string { return g.Value }
 
 // Match is one match of a Regex.
 type Match struct {
-	Groups   []*Group // the first is the whole match
-	re       *Regex
-	text     string
-	from, to int
+	Groups []*Group // the first is the whole match
+	re     *Regex
+	match  *regexp2.Match
+	text   []rune
 }
 
 // TypeName returns the .NET name.
@@ -63,18 +64,6 @@ func (m *Match) Text() string {
 	return m.Groups[0].Value
 }
 
-// Next returns the match behind this one, or nil.
-func (m *Match) Next() *Match {
-	at := m.to
-	if m.from == m.to {
-		at++
-	}
-	if at > len(m.text) {
-		return nil
-	}
-	return m.re.Find(m.text, at)
-}
-
 // Regex compiles a pattern.
 func (r *Runner) Regex(pattern string, ignoreCase bool) (*Regex, error) {
 	opts := ""
@@ -84,296 +73,193 @@ func (r *Runner) Regex(pattern string, ignoreCase bool) (*Regex, error) {
 	return NewRegex(pattern, opts)
 }
 
-// NewRegex compiles a pattern with options of the letters i, m, s and x.
+// NewRegex compiles a pattern with options of the letters i, m, n, s and x.
 func NewRegex(pattern, opts string) (*Regex, error) {
-	text, err := translate(pattern)
+	flags := regexp2.None
+	for _, letter := range opts {
+		flags |= map[rune]regexp2.RegexOptions{
+			'i': regexp2.IgnoreCase, 'm': regexp2.Multiline, 'n': regexp2.ExplicitCapture, 's': regexp2.Singleline,
+			'x': regexp2.IgnorePatternWhitespace,
+		}[letter]
+	}
+	re, err := regexp2.Compile(pattern, flags)
 	if err != nil {
-		return nil, err
-	}
-	if strings.Contains(opts, "x") {
-		return nil, NotImplemented("the regular expression option IgnorePatternWhitespace")
-	}
-	flags := opts
-	if flags != "" {
-		text = "(?" + flags + ")" + text
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		for _, part := range []struct{ mark, name string }{
-			{"(?=", "look-ahead"}, {"(?!", "look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "look-behind"},
-			{"(?>", "an atomic group"}, {"(?(", "a conditional group"},
-		} {
-			if strings.Contains(pattern, part.mark) {
-				return nil, NotImplemented("the regular expression '" + pattern + "' (" + part.name + ")")
-			}
-		}
-		for d := '1'; d <= '9'; d++ {
-			if strings.Contains(pattern, `\`+string(d)) || strings.Contains(pattern, `\k<`) {
-				return nil, NotImplemented("the regular expression '" + pattern + "' (a back-reference)")
-			}
-		}
 		return nil, Failf("System.ArgumentException", "InvalidRegularExpression", "InvalidOperation", pattern,
 			"The regular expression pattern %s is not valid.", pattern)
 	}
-	return &Regex{Pattern: pattern, Options: opts, re: re}, nil
+	re.MatchTimeout = matchTimeout
+	return &Regex{Pattern: pattern, re: re}, nil
 }
 
-// translate rewrites what .NET spells or means differently: \Z, \e and (?'n');
-// \w and \d, which are Unicode's there; and characters that Go does not let a
-// pattern escape.
-// Source: https://learn.microsoft.com/dotnet/standard/base-types/character-classes-in-regular-expressions, read
-// 2026-11.
-func translate(p string) (string, error) {
-	if !strings.ContainsAny(p, `\'$[`) {
-		return p, nil
-	}
-	var b strings.Builder
-	inClass := false
-	for i := 0; i < len(p); i++ {
-		switch c := p[i]; {
-		case c == '\\' && i+1 < len(p):
-			i++
-			switch p[i] {
-			case 'Z':
-				b.WriteString(`(?:\n?\z)`)
-			case 'e':
-				b.WriteString(`\x1b`)
-			case 'd':
-				b.WriteString(`\p{Nd}`)
-			case 'D':
-				b.WriteString(`\P{Nd}`)
-			case 'w':
-				if inClass {
-					b.WriteString(wordClass)
-				} else {
-					b.WriteString("[" + wordClass + "]")
-				}
-			case 'W':
-				if inClass {
-					b.WriteString(`\W`) // Go has no class within a class: letters beyond ASCII count as others
-				} else {
-					b.WriteString("[^" + wordClass + "]")
-				}
-			case '/', '"', '\'', ' ', '#', ':', '=', ',', ';', '@', '%', '&', '~', '`', '<', '>', '!', '_':
-				b.WriteString(regexp.QuoteMeta(string(p[i])))
-			default:
-				b.WriteByte('\\')
-				b.WriteByte(p[i])
-			}
-		case c == '[' && inClass && p[i-1] == '-':
-			return "", NotImplemented("the regular expression '" + p + "' (subtraction of a character class)")
-		case c == '[':
-			inClass = true
-			b.WriteByte(c)
-		case c == ']':
-			inClass = false
-			b.WriteByte(c)
-		case c == '$' && !inClass:
-			b.WriteString(`(?:$)`)
-		case strings.HasPrefix(p[i:], "(?'"):
-			if j := strings.IndexByte(p[i+3:], '\''); j > 0 {
-				b.WriteString("(?P<" + p[i+3:i+3+j] + ">")
-				i += 3 + j
-				continue
-			}
-			b.WriteByte(c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String(), nil
-}
-
-// wordClass is the meaning of \w within a class.
-const wordClass = `\p{L}\p{Mn}\p{Nd}\p{Pc}`
+// regexEscapes are the escapes of .NET's Regex.Escape.
+var regexEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `+`, `\+`, `?`, `\?`, `|`, `\|`, `{`, `\{`, `[`, `\[`,
+	`(`, `\(`, `)`, `\)`, `^`, `\^`, `$`, `\$`, `.`, `\.`, `#`, `\#`, " ", `\ `, "\t", `\t`, "\n", `\n`, "\f", `\f`,
+	"\r", `\r`)
 
 // QuoteRegex escapes a literal.
-func QuoteRegex(s string) string { return regexp.QuoteMeta(s) }
+func QuoteRegex(s string) string { return regexEscapes.Replace(s) }
 
-// MatchString reports whether the text has a match.
-func (x *Regex) MatchString(s string) bool { return x.re.MatchString(s) }
-
-// Find returns the first match at or behind a byte offset, or nil.
-func (x *Regex) Find(s string, from int) *Match {
-	if from > len(s) {
-		return nil
-	}
-	var loc []int
-	if from == 0 {
-		loc = x.re.FindStringSubmatchIndex(s)
-	} else { // a fresh start would see ^ at the offset
-		for _, l := range x.re.FindAllStringSubmatchIndex(s, -1) {
-			if l[0] >= from {
-				loc = l
-				break
-			}
-		}
-	}
-	if loc == nil {
-		return nil
-	}
-	return x.makeMatch(s, loc)
+// Find returns the first match, or nil.
+func (x *Regex) Find(s string) (*Match, error) {
+	text := []rune(s)
+	m, err := x.re.FindRunesMatch(text)
+	return x.match(text, m, err)
 }
 
-func (x *Regex) makeMatch(s string, loc []int) *Match {
-	m := &Match{re: x, text: s, from: loc[0], to: loc[1]}
-	names := x.re.SubexpNames()
-	// .NET numbers the groups with a name behind all others.
-	for _, named := range []bool{false, true} {
-		for i, name := range names {
-			if (name != "") != named {
-				continue
-			}
-			g := &Group{Name: name, Number: len(m.Groups)}
-			if a, b := loc[2*i], loc[2*i+1]; a >= 0 {
-				g.Success, g.Value = true, s[a:b]
-				g.Index, g.Length = len([]rune(s[:a])), len([]rune(s[a:b]))
-			}
-			m.Groups = append(m.Groups, g)
-		}
+// Next returns the match after this one, or nil.
+func (m *Match) Next() (*Match, error) {
+	if m.re == nil {
+		return nil, nil // no match has no next one
 	}
-	return m
+	next, err := m.re.re.FindNextMatch(m.match)
+	return m.re.match(m.text, next, err)
+}
+
+func (x *Regex) match(text []rune, found *regexp2.Match, err error) (*Match, error) {
+	if err != nil {
+		return nil, Failf("System.Text.RegularExpressions.RegexMatchTimeoutException", "RegexMatchTimeoutException",
+			"OperationTimeout", x.Pattern, "The Regex engine has timed out while trying to match a pattern to an "+
+				"input string. This can occur for many reasons, including very large inputs or excessive backtracking "+
+				"caused by nested quantifiers, back-references and other factors.")
+	}
+	if found == nil {
+		return nil, nil
+	}
+	m := &Match{re: x, match: found, text: text}
+	names, numbers := x.re.GetGroupNames(), x.re.GetGroupNumbers()
+	for i, g := range found.Groups() {
+		m.Groups = append(m.Groups, &Group{
+			Name: names[i], Number: numbers[i], Value: g.String(), Index: g.Index, Length: g.Length,
+			Success: len(g.Captures) > 0,
+		})
+	}
+	return m, nil
 }
 
 // All lists every match.
-func (x *Regex) All(s string) []*Match {
+func (x *Regex) All(s string) ([]*Match, error) {
 	var list []*Match
-	for _, loc := range x.re.FindAllStringSubmatchIndex(s, -1) {
-		list = append(list, x.makeMatch(s, loc))
+	m, err := x.Find(s)
+	for ; m != nil && err == nil; m, err = m.Next() {
+		list = append(list, m)
 	}
-	return list
+	return list, err
 }
 
 // Split cuts the text at the matches; groups are kept as parts. limit 0 is no
 // limit.
-func (x *Regex) Split(s string, limit int) []string {
+func (x *Regex) Split(s string, limit int) ([]string, error) {
+	list, err := x.All(s)
+	if err != nil {
+		return nil, err
+	}
+	if limit > 0 && len(list) >= limit {
+		list = list[:limit-1]
+	}
 	var parts []string
-	last := 0
-	for _, m := range x.All(s) {
-		if limit > 0 && len(parts)+1 >= limit {
-			break
-		}
-		if m.from == m.to && (m.from == 0 && len(x.Pattern) == 0 || m.from == len(s) && len(x.Pattern) == 0) {
-			parts = append(parts, s[last:m.from])
-			last = m.to
-			continue
-		}
-		parts = append(parts, s[last:m.from])
+	text, last := []rune(s), 0
+	for _, m := range list {
+		parts = append(parts, string(text[last:m.match.Index]))
 		for _, g := range m.Groups[1:] {
 			if g.Success {
 				parts = append(parts, g.Value)
 			}
 		}
-		last = m.to
+		last = m.match.Index + m.match.Length
 	}
-	return append(parts, s[last:])
+	return append(parts, string(text[last:])), nil
 }
 
-// Replace substitutes up to n matches (-1: all); $1, ${name}, $&, $$ are .NET's.
-func (x *Regex) Replace(s, sub string, n int) string {
-	out, _ := x.replaceN(s, n, func(m *Match) (string, error) { return m.Result(sub), nil })
-	return out
+// Replace substitutes up to n matches (-1: all); see Match.Result.
+func (x *Regex) Replace(s, sub string, n int) (string, error) {
+	return x.ReplaceFunc(s, n, func(m *Match) (string, error) { return m.Result(sub), nil })
 }
 
-// ReplaceFunc substitutes what f gives.
-func (x *Regex) ReplaceFunc(s string, f func(*Match) (string, error)) (string, error) {
-	return x.replaceN(s, -1, f)
-}
-
-func (x *Regex) replaceN(s string, n int, f func(*Match) (string, error)) (string, error) {
+// ReplaceFunc substitutes the result of f for up to n matches (-1: all).
+func (x *Regex) ReplaceFunc(s string, n int, f func(*Match) (string, error)) (string, error) {
+	list, err := x.All(s)
+	if err != nil {
+		return "", err
+	}
+	if n >= 0 && len(list) > n {
+		list = list[:n]
+	}
 	var b strings.Builder
-	last := 0
-	for i, m := range x.All(s) {
-		if n >= 0 && i >= n {
-			break
-		}
+	text, last := []rune(s), 0
+	for _, m := range list {
 		t, err := f(m)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(s[last:m.from])
+		b.WriteString(string(text[last:m.match.Index]))
 		b.WriteString(t)
-		last = m.to
+		last = m.match.Index + m.match.Length
 		if b.Len() > value.MaxItems {
 			return "", value.ErrTooLarge
 		}
 	}
-	b.WriteString(s[last:])
+	b.WriteString(string(text[last:]))
 	return b.String(), nil
 }
 
 // Result expands a substitution.
 // Source: https://learn.microsoft.com/dotnet/standard/base-types/substitutions-in-regular-expressions, read 2026-11.
 func (m *Match) Result(sub string) string {
-	if !strings.Contains(sub, "$") {
-		return sub
+	if len(m.Groups) == 0 {
+		return ""
 	}
 	var b strings.Builder
-	for i := 0; i < len(sub); i++ {
-		if sub[i] != '$' || i+1 >= len(sub) {
-			b.WriteByte(sub[i])
-			continue
+	for {
+		before, rest, found := strings.Cut(sub, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
 		}
-		switch c := sub[i+1]; {
-		case c == '$':
-			b.WriteByte('$')
-			i++
-		case c == '&':
-			b.WriteString(m.text[m.from:m.to])
-			i++
-		case c == '`':
-			b.WriteString(m.text[:m.from])
-			i++
-		case c == '\'':
-			b.WriteString(m.text[m.to:])
-			i++
-		case c == '_':
-			b.WriteString(m.text)
-			i++
-		case c == '{':
-			j := strings.IndexByte(sub[i:], '}')
-			if j < 0 {
-				b.WriteByte('$')
-				continue
-			}
-			if g := m.Group(sub[i+2 : i+j]); g != nil {
-				b.WriteString(g.Value)
-				i += j
-				continue
-			}
-			b.WriteByte('$')
-		case c >= '0' && c <= '9':
-			j := i + 1
-			for j < len(sub) && j < i+3 && sub[j] >= '0' && sub[j] <= '9' {
-				j++
-			}
-			found := false
-			for ; j > i+1 && !found; j-- {
-				if g := m.Group(sub[i+1 : j]); g != nil {
-					b.WriteString(g.Value)
-					i, found = j-1, true
-				}
-			}
-			if !found {
-				b.WriteByte('$')
-			}
-		default:
-			b.WriteByte('$')
+		text, length := m.reference(rest)
+		b.WriteString(text)
+		sub = rest[length:]
+	}
+}
+
+// reference returns the text for a reference that begins after a $, and the
+// reference's length. A $ without one stands for itself.
+func (m *Match) reference(s string) (text string, length int) {
+	if s == "" {
+		return "$", 0
+	}
+	switch s[0] {
+	case '$':
+		return "$", 1
+	case '&':
+		return m.Text(), 1
+	case '`':
+		return string(m.text[:m.match.Index]), 1
+	case '\'':
+		return string(m.text[m.match.Index+m.match.Length:]), 1
+	case '+':
+		return m.Groups[len(m.Groups)-1].Value, 1
+	case '_':
+		return string(m.text), 1
+	case '{':
+		name, _, closed := strings.Cut(s[1:], "}")
+		if g := m.Group(name); closed && g != nil {
+			return g.Value, len(name) + 2
 		}
 	}
-	return b.String()
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	for n := digits; n > 0; n-- {
+		if g := m.Group(s[:n]); g != nil {
+			return g.Value, n
+		}
+	}
+	return "$", 0
 }
 
 // Group returns a group by its name or number, or nil.
 func (m *Match) Group(name string) *Group {
-	if n, err := strconv.Atoi(name); err == nil {
-		if n >= 0 && n < len(m.Groups) {
-			return m.Groups[n]
-		}
-		return nil
-	}
+	number, err := strconv.Atoi(name)
 	for _, g := range m.Groups {
-		if g.Name == name {
+		if g.Name == name || err == nil && g.Number == number {
 			return g
 		}
 	}

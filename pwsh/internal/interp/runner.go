@@ -22,7 +22,7 @@ import (
 type Library struct {
 	Cmdlets []*Cmdlet
 	Classes []*Class
-	// Display makes the stage that writes a script's results to the console.
+	// Display returns the stage that writes a script's results to the console.
 	Display func(r *Runner, w io.Writer) Display
 }
 
@@ -55,7 +55,7 @@ type Config struct {
 type Runner struct {
 	cfg Config
 	h   host.Handlers
-	//nolint:containedctx // that of the running script: a tree walk has no other way to hand it to every node
+	//nolint:containedctx // the running script's: a tree walk has no other way to hand it to every node
 	ctx     context.Context
 	scope   *scope
 	aliases map[string]string
@@ -92,7 +92,7 @@ type callFrame struct {
 	args   []any
 	block  *ScriptBlock
 	line   string
-	// callSource and at are where the call stands.
+	// callSource and at are the position of the call.
 	callSource *syntax.Source
 }
 
@@ -108,7 +108,7 @@ type streams struct {
 	err, warn, verbose, debug, info func(v any) error
 }
 
-// New makes a session.
+// New returns a new session.
 func New(cfg Config) (*Runner, error) {
 	if cfg.MaxDepth == 0 {
 		cfg.MaxDepth = 250
@@ -161,10 +161,10 @@ var preferences = map[string]any{
 	"OutputEncoding": "utf-8",
 }
 
-// Handlers gives commands their effects.
+// Handlers returns the handlers of the session, for commands.
 func (r *Runner) Handlers() *host.Handlers { return &r.h }
 
-// Context is that of the running script.
+// Context returns the context of the running script.
 func (r *Runner) Context() context.Context {
 	if r.ctx == nil {
 		return context.Background()
@@ -175,7 +175,7 @@ func (r *Runner) Context() context.Context {
 // Edition returns the dialect.
 func (r *Runner) Edition() syntax.Edition { return r.cfg.Edition }
 
-// Windows says which path rules hold.
+// Windows reports whether the path rules of Windows apply.
 func (r *Runner) Windows() bool { return r.cfg.Windows }
 
 // Library returns the commands and classes of the session.
@@ -193,8 +193,8 @@ type Result struct {
 }
 
 // RunText parses and runs a script in the session's own scope, writing its
-// results to the console. Errors of the script are shown, not returned; the
-// error is that of the context, or of a limit.
+// results to the console. Errors of the script are shown, not returned; it
+// returns only the context's error or the error of a limit.
 func (r *Runner) RunText(ctx context.Context, name, text string) (Result, error) {
 	src := &syntax.Source{Name: name, Text: text}
 	block, err := syntax.Parse(src, r.cfg.Edition)
@@ -297,7 +297,7 @@ func (r *Runner) finish(err error) (Result, error) {
 	return Result{Failed: true}, nil
 }
 
-// Close runs what was left for the session's end.
+// Close runs the actions deferred to the session's end.
 func (r *Runner) Close() {
 	for _, v := range slices.Backward(r.events) {
 		v()
@@ -308,7 +308,7 @@ func (r *Runner) Close() {
 // AtClose registers a clean-up for the session's end.
 func (r *Runner) AtClose(f func()) { r.events = append(r.events, f) }
 
-// flushWriter writes to the console behind what the display holds back.
+// flushWriter writes to the console after flushing the display.
 type flushWriter struct{ r *Runner }
 
 func (w flushWriter) Write(p []byte) (int, error) {
@@ -318,7 +318,7 @@ func (w flushWriter) Write(p []byte) (int, error) {
 	return w.r.h.Stdout.Write(p)
 }
 
-// Host writes text to the console, behind what the display holds back.
+// Host writes text to the console after flushing the display.
 func (r *Runner) Host(text string) error {
 	if err := r.display.Flush(); err != nil {
 		return err
@@ -473,8 +473,7 @@ func (r *Runner) editionName() string {
 	return "Desktop"
 }
 
-// versionOf are the versions that are claimed: those whose behaviour is
-// followed.
+// version returns the reported version, whose behaviour the interpreter follows.
 func (r *Runner) version() value.Version {
 	if v, ok := value.ParseVersion(r.cfg.Version); ok {
 		return v

@@ -310,7 +310,7 @@ func fmtScope(where string) error {
 		"The scope number '%s' exceeds the number of active scopes.", where)
 }
 
-// RemoveVariable takes a variable away.
+// RemoveVariable removes a variable.
 func (r *Runner) RemoveVariable(name string) bool {
 	lower := strings.ToLower(name)
 	for s := r.scope; s != nil; s = s.parent {

@@ -28,9 +28,9 @@ func (r *Runner) block(b *syntax.Block, out Sink) error {
 	return nil
 }
 
-// trapped decides what an error of a statement does: control flow and errors
-// inside of a try go on unwinding; a trap may take it; a statement-terminating
-// error is shown, and the script goes on with the next statement.
+// trapped handles the error of a statement: control flow and errors inside of a
+// try go on unwinding; a trap may handle it; a statement-terminating error is
+// shown, and the script goes on with the next statement.
 func (r *Runner) trapped(b *syntax.Block, err error, at syntax.Node, out Sink) error {
 	if isFlow(err) {
 		return err
@@ -130,7 +130,7 @@ func (r *Runner) stmt(s syntax.Stmt, out Sink) error {
 	case *syntax.Chain:
 		return r.chain(s, out)
 	case *syntax.TrapStmt:
-		return nil // its block knows it
+		return nil // its block has it
 	}
 	return NotImplemented("this statement")
 }
@@ -173,7 +173,7 @@ func (r *Runner) value(s syntax.Stmt) (any, error) {
 	return value.Collapse(items), err
 }
 
-// collect gathers what f emits.
+// collect gathers the output of f.
 func (r *Runner) collect(f func(out Sink) error) ([]any, error) {
 	var items []any
 	err := f(Sink{Emit: func(v any) error {
@@ -204,7 +204,7 @@ func (r *Runner) ifStmt(s *syntax.IfStmt, out Sink) error {
 	return r.block(s.Else, out)
 }
 
-// loopBody runs a loop's body once; stop says to leave the loop.
+// loopBody runs a loop's body once; if stop is true, the loop ends.
 func (r *Runner) loopBody(b *syntax.Block, label string, out Sink) (stop bool, err error) {
 	if err := r.step(); err != nil {
 		return true, err

@@ -66,7 +66,7 @@ func (s *StreamRecord) TypeName() string {
 // Text returns the message.
 func (s *StreamRecord) Text() string { return value.String(s.Message) }
 
-// WriteStream sends a message to a stream, as its preference variable says.
+// WriteStream sends a message to a stream, according to its preference variable.
 func (r *Runner) WriteStream(kind string, msg any) error {
 	name := strings.ToUpper(kind[:1]) + kind[1:] + "Preference"
 	switch strings.ToLower(value.String(r.pref(name))) {
@@ -87,7 +87,7 @@ func (r *Runner) WriteStream(kind string, msg any) error {
 	return r.message(kind, msg)
 }
 
-// Message writes to a stream whatever its preference.
+// Message writes to a stream regardless of its preference.
 func (r *Runner) Message(kind string, msg any) error { return r.message(kind, msg) }
 
 func (r *Runner) message(kind string, msg any) error {

@@ -66,7 +66,11 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 			return err.Error()
 		}
 		for _, x := range items {
-			if !re.MatchString(r.Text(x)) {
+			m, err := re.Find(r.Text(x))
+			if err != nil {
+				return err.Error()
+			}
+			if m == nil {
 				return "The argument \"" + r.Text(x) + "\" does not match the \"" + re.Pattern +
 					"\" pattern. Supply an argument that matches \"" + re.Pattern + "\" and try the command again."
 			}

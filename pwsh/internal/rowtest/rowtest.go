@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package rowtest runs scripts in tests and compares what they print.
+// Package rowtest runs scripts in tests and compares their output.
 //
 // Rows are kept in text archives: a line "-- name --", a script, a line
-// "-- prints --" and what the script prints. Standard error follows standard
-// output behind a line "!". "{{}}" in the output stands for any text. Tags may
+// "-- prints --" and the script's output. Standard error follows standard
+// output behind a line "!". "{{}}" in the output matches any text. Tags may
 // follow the name in brackets: [7] runs the row as PowerShell 7, and [windows]
 // with Windows' paths, line ends and programs.
 package rowtest
@@ -31,7 +31,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/oshost"
 )
 
-// Row is a script with what it prints.
+// Row is a script with its output.
 type Row struct {
 	Name, Script, Want string
 	Core               bool // as PowerShell 7
@@ -136,7 +136,7 @@ func run(t testing.TB, x Row) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// Like reports whether a text is as wanted; {{}} stands for any text.
+// Like reports whether a text is as wanted; {{}} matches any text.
 func Like(got, want string) bool {
 	parts := strings.Split(want, "{{}}")
 	if len(parts) == 1 {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package syntax turns the text of a PowerShell script into a tree. It knows
-// nothing of execution and imports only the standard library.
+// Package syntax parses the text of a PowerShell script into a tree. It doesn't
+// depend on execution and imports only the standard library.
 //
-// PowerShell's tokens depend on where they stand: `a-b` is one word after a
-// command's name and a subtraction in an expression. The lexer is therefore
-// asked for one token at a time, in the mode that the parser is in, at a byte
-// offset, and keeps no state of its own; the parser backs up by setting its
-// offset.
+// PowerShell's tokens depend on their context: `a-b` is one word after a
+// command's name and a subtraction in an expression. The lexer therefore returns
+// one token at a time, in the parser's current mode, at a byte offset, and is
+// stateless; the parser backs up by setting its offset.
 //
 // Fidelity: subset - classes, enums, workflows, configurations, data sections
 // and dynamic parameters are refused by name (docs/fidelity/pwsh.md).

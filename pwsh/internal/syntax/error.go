@@ -16,11 +16,11 @@ type Error struct {
 	Msg     string
 	ID      string // FullyQualifiedErrorId, as PowerShell names it
 	// Incomplete reports whether more text could complete the script. A console
-	// then asks for another line.
+	// then prompts for another line.
 	Incomplete bool
 }
 
-// Error returns the message alone, with its place.
+// Error returns the message with its position, without the source line.
 func (e *Error) Error() string {
 	line, col := e.Source.LineCol(e.At)
 	return fmt.Sprintf("line %d char %d: %s", line, col, e.Msg)

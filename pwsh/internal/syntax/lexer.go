@@ -18,7 +18,7 @@ const (
 	tEOF kind = iota
 	tNewline
 	tNumber
-	tSingle // 'text' and @' '@, which hold no expansion
+	tSingle // 'text' and @' '@, without expansion
 	tDouble // "text" and @" "@
 	tVar    // $name
 	tSplat  // @name
@@ -32,7 +32,7 @@ type token struct {
 	kind     kind
 	from, to int
 	text     string // lower case for tOp, as written for others
-	spaced   bool   // blanks stand before it
+	spaced   bool   // blanks precede it
 }
 
 func (t token) is(p string) bool   { return t.kind == tPunct && t.text == p }
@@ -65,7 +65,7 @@ var cased = map[string]bool{
 	"-replace": true, "-split": true,
 }
 
-// splitOp takes the c or i prefix off an operator.
+// splitOp splits the c or i prefix off an operator.
 func splitOp(op string) (name string, sensitive, ok bool) {
 	if operators[op] {
 		return op, false, true
@@ -83,8 +83,8 @@ func isNameRune(r rune) bool  { return isNameStart(r) || unicode.IsDigit(r) }
 func isBlank(c byte) bool     { return c == ' ' || c == '\t' || c == '\f' || c == '\v' || c == '\r' }
 func isDigit(c byte) bool     { return c >= '0' && c <= '9' }
 
-// dashes are the characters that PowerShell takes for a hyphen, quotes those
-// it takes for quotation marks: text pasted from a web page still runs.
+// isDash reports whether PowerShell treats r as a hyphen. With isSingleQuote and
+// isDoubleQuote, text pasted from a web page still runs.
 // Source: language specification, 2.3.5.2 and the grammar's dash rule.
 func isDash(r rune) bool { return r == '-' || r == '–' || r == '—' || r == '―' }
 func isSingleQuote(r rune) bool {
@@ -110,7 +110,7 @@ func (p *parser) byteAt(i int) byte {
 	return p.src[i]
 }
 
-// blanks skips spaces, comments, escaped line ends and, if asked, newlines.
+// blanks skips spaces, comments, escaped line ends and, if newlines is set, newlines.
 func (p *parser) blanks(i int, newlines bool) int {
 	for i < len(p.src) {
 		switch c := p.src[i]; {
@@ -287,7 +287,7 @@ func (p *parser) variableEnd(i int) int {
 	return i
 }
 
-// variable makes the node of a tVar or tSplat token.
+// variable returns the node of a tVar or tSplat token.
 func (p *parser) variable(from, to int) *Variable {
 	text := p.src[from+1 : to]
 	if strings.HasPrefix(text, "{") {
@@ -369,7 +369,7 @@ var multipliers = []struct {
 }{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"tb", 1 << 40}, {"pb", 1 << 50}}
 
 // parseNumber reads a numeric literal, with an optional sign: int32 if it
-// fits, then int64, then float64, as PowerShell chooses. The suffix l asks for
+// fits, then int64, then float64, as PowerShell chooses. The suffix l selects
 // int64. The suffix d (decimal) gives float64: there is no decimal type here.
 func parseNumber(s string) (any, bool) {
 	text := strings.ToLower(s)

@@ -14,7 +14,7 @@ type Span struct{ From, To Pos }
 // Pos returns the offset of the node's first byte.
 func (s Span) Pos() Pos { return s.From }
 
-// End returns the offset behind the node's last byte.
+// End returns the offset after the node's last byte.
 func (s Span) End() Pos { return s.To }
 
 // Node is any part of the tree.
@@ -93,7 +93,7 @@ type Attribute struct {
 	Named []AttributeArg
 }
 
-// AttributeArg is `Key=Value`, or `Key` alone (Value nil: true).
+// AttributeArg is `Key=Value`, or only `Key` (Value nil: true).
 type AttributeArg struct {
 	Name  string
 	Value Expr
@@ -203,7 +203,7 @@ type (
 		Span
 		Name   string
 		Filter bool
-		Params []*Param // those in parentheses behind the name
+		Params []*Param // the parameters in parentheses after the name
 		Body   *ScriptBlock
 	}
 	// FlowStmt is return, throw, exit, break or continue.
@@ -220,12 +220,12 @@ type (
 		Catches []CatchClause
 		Finally *Block
 	}
-	// CatchClause catches Types, or all when there are none.
+	// CatchClause catches Types, or all errors if Types is empty.
 	CatchClause struct {
 		Types []*TypeName
 		Body  *Block
 	}
-	// TrapStmt handles errors of the block it stands in.
+	// TrapStmt handles errors of its enclosing block.
 	TrapStmt struct {
 		Span
 		Type *TypeName
@@ -233,7 +233,7 @@ type (
 	}
 )
 
-// LoopKind tells the loops apart.
+// LoopKind is the kind of a loop.
 type LoopKind uint8
 
 // The loops.
@@ -258,7 +258,7 @@ func (m SwitchMatch) String() string {
 	return [...]string{"exact", "wildcard", "regex"}[m]
 }
 
-// FlowKind tells the flow statements apart.
+// FlowKind is the kind of a flow statement.
 type FlowKind uint8
 
 // The flow statements.
@@ -290,7 +290,7 @@ type Command struct {
 	Redirect []*Redirect
 }
 
-// CommandExpr is an expression that stands in a pipeline.
+// CommandExpr is an expression in a pipeline.
 type CommandExpr struct {
 	Span
 	X        Expr
@@ -379,7 +379,7 @@ type (
 		Span
 		Body *ScriptBlock
 	}
-	// Unary is a prefix operator, or ++/-- behind (Postfix).
+	// Unary is a prefix operator, or ++/-- after its operand (Postfix).
 	Unary struct {
 		Span
 		Op      string // lower case: - + ! -not -bnot -split -join , ++ --

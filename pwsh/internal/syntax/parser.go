@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Edition is the dialect: what powershell.exe 5.1 or pwsh.exe 7 accepts.
+// Edition is the dialect: powershell.exe 5.1 or pwsh.exe 7.
 type Edition uint8
 
-// The editions. Desktop refuses what only PowerShell 7 knows (&&, ||, ??,
+// The editions. Desktop refuses the syntax that only PowerShell 7 has (&&, ||, ??,
 // ?:, ?., a pipe at the start of a line), as it does on Windows.
 const (
 	Desktop Edition = iota
@@ -24,7 +24,7 @@ const maxDepth = 400
 
 // Parse reads a script. The error is an *Error.
 func Parse(src *Source, edition Edition) (block *ScriptBlock, err error) {
-	if !utf8.ValidString(src.Text) { // positions count bytes of what is parsed
+	if !utf8.ValidString(src.Text) { // positions count bytes of the parsed text
 		src = &Source{Name: src.Name, Text: strings.ToValidUTF8(src.Text, "\ufffd")}
 	}
 	p := &parser{source: src, src: src.Text, edition: edition}
@@ -113,8 +113,8 @@ func (p *parser) withCommas(f func()) {
 	p.noComma = old
 }
 
-// scriptBody reads what stands in a script or between the braces of a script
-// block, up to the } (left to the caller) or the end.
+// scriptBody reads the body of a script, or of a script block between its braces,
+// up to the } (left to the caller) or the end.
 func (p *parser) scriptBody(from int, filter bool) *ScriptBlock {
 	b := &ScriptBlock{Span: span(from, from), Source: p.source, FilterKind: filter}
 	p.withCommas(func() {
@@ -211,7 +211,7 @@ func (p *parser) namedBlocks(b *ScriptBlock) {
 	}
 }
 
-// paramBlock reads `[attributes] param ( … )` if it stands here.
+// paramBlock reads `[attributes] param ( … )` if it is next.
 func (p *parser) paramBlock() *ParamBlock {
 	p.peekSeparators()
 	save := p.pos
@@ -287,7 +287,7 @@ func (p *parser) noCommas(f func()) {
 }
 
 // attributeOrType reads `[Name(…)]` as an attribute or `[type]` as a type. With
-// soft, an ill-formed one gives two nils, so that the caller can back up.
+// soft, it returns two nils for an ill-formed one, so that the caller can back up.
 func (p *parser) attributeOrType(soft bool) (*Attribute, *TypeName) {
 	open := p.next()
 	typ := p.typeName(soft)
@@ -436,8 +436,8 @@ func (p *parser) stmts(stop func(token) bool) *Block {
 	return b
 }
 
-// endOfStmt checks that a separator, or the end, follows a statement. Those
-// that end in a block need none.
+// endOfStmt checks that a separator, or the end, follows a statement. A statement
+// that ends in a block needs no separator.
 func (p *parser) endOfStmt(s Stmt, stop func(token) bool) {
 	t := p.peek()
 	if t.kind == tEOF || t.kind == tNewline || t.is(";") || stop(t) {

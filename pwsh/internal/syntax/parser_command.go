@@ -146,7 +146,7 @@ func (p *parser) commandPart(c *Command) bool {
 	return true
 }
 
-// verbatim reads the rest of the line behind --%, which goes to the command as
+// verbatim reads the rest of the line after --%, which goes to the command as
 // it is: one argument that holds a command line.
 func (p *parser) verbatim(c *Command, i int) {
 	rest := p.src[i+3:]
@@ -160,7 +160,7 @@ func (p *parser) verbatim(c *Command, i int) {
 	}
 }
 
-// parameter reads `Name`, `Name:` or `Name:value` behind the dash.
+// parameter reads `Name`, `Name:` or `Name:value` after the dash.
 func (p *parser) parameter(i int) (Arg, bool) {
 	j := i
 	for j < len(p.src) {
@@ -317,7 +317,7 @@ done:
 	return x
 }
 
-// redirect reads a redirection if one stands here. Source: about_Redirection.
+// redirect reads a redirection if one is next. Source: about_Redirection.
 func (p *parser) redirect() *Redirect {
 	i := p.blanks(p.pos, false)
 	j := i

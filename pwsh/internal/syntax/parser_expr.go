@@ -113,7 +113,7 @@ func (p *parser) unary() Expr {
 			p.next()
 			p.pos = p.blanks(p.pos, true)
 			var x Expr
-			if op == "-split" || op == "-join" { // these take a whole list
+			if op == "-split" || op == "-join" { // their operand is a whole list
 				x = p.commaList()
 			} else {
 				x = p.unary()
@@ -216,7 +216,7 @@ func (p *parser) primary() Expr {
 	return nil
 }
 
-// bracketed reads what begins with a bracket, or returns nil.
+// bracketed reads an expression that begins with a bracket, or returns nil.
 func (p *parser) bracketed(t token) (x Expr) {
 	switch t.text {
 	case "(":
@@ -312,7 +312,7 @@ func (p *parser) hash() Expr {
 	return h
 }
 
-// postfix reads members, calls, indexes and ++ behind an operand.
+// postfix reads members, calls, indexes and ++ after an operand.
 func (p *parser) postfix(x Expr) Expr {
 	for {
 		t := p.peek()

@@ -58,7 +58,7 @@ func (b *builder) flush(to int) {
 }
 
 // dollar reads an expansion at i, which holds a $, and returns where it ends;
-// it is i when none stands there.
+// it is i if there is no expansion.
 func (b *builder) dollar(i int, inString bool) int {
 	p := b.p
 	if p.byteAt(i+1) == '(' {

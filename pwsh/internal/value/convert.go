@@ -165,7 +165,7 @@ func (o *Object) text() string {
 			continue
 		}
 		if inner, ok := p.Value.(*Object); ok && len(inner.Types) == 0 && inner.Base == nil {
-			continue // PowerShell shows nested custom objects as nothing
+			continue // PowerShell shows nested custom objects as an empty string
 		}
 		if a, ok := p.Value.(*Array); ok {
 			b.WriteString(TypeName(a))
@@ -177,7 +177,7 @@ func (o *Object) text() string {
 	return b.String()
 }
 
-// Join writes items one behind another.
+// Join concatenates items, separated by sep.
 func Join(items []any, sep string) string {
 	var b strings.Builder
 	for i, x := range items {
@@ -311,7 +311,7 @@ func IsNumber(v any) bool {
 	return ok
 }
 
-// Number makes a number of a value as arithmetic does: text is read, $true is
+// Number converts a value to a number as arithmetic does: text is parsed, $true is
 // 1, $null is 0.
 func Number(v any) (any, error) {
 	switch v := Unwrap(v).(type) {
@@ -498,7 +498,7 @@ func ToChar(v any) (Char, error) {
 	return Char(i.(uint16)), nil
 }
 
-// Bytes makes a Go byte slice of a Byte[] or of numbers that fit.
+// Bytes converts a Byte[], or numbers that fit, to a Go byte slice.
 func Bytes(v any) ([]byte, error) {
 	items, ok := Items(v)
 	if !ok {

@@ -219,7 +219,7 @@ func ToDate(v any) (DateTime, error) {
 // Source: .NET's DateTime.UnixEpoch.Ticks.
 const epochTicks = 621355968000000000
 
-// FromTicks makes a DateTime of .NET ticks.
+// FromTicks converts .NET ticks to a DateTime.
 func FromTicks(ticks int64) DateTime {
 	d := ticks - epochTicks
 	return Unspecified(time.Unix(d/1e7, d%1e7*100).UTC())

@@ -27,7 +27,7 @@ type entry struct {
 	live     bool
 }
 
-// hashKey makes a comparable key of a value: equal values of different integer
+// hashKey returns a comparable key for a value: equal values of different integer
 // types stay different, as in .NET.
 func (h *Hash) hashKey(k any) any {
 	switch k := Unwrap(k).(type) {
@@ -82,7 +82,7 @@ func (h *Hash) Set(k, v any) {
 	h.entries = append(h.entries, entry{k, v, true})
 }
 
-// Remove takes an entry away.
+// Remove removes an entry.
 func (h *Hash) Remove(k any) {
 	hk := h.hashKey(k)
 	i, ok := h.index[hk]

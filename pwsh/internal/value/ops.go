@@ -14,7 +14,7 @@ import (
 // ErrDivideByZero is PowerShell's message.
 var ErrDivideByZero = errors.New("Attempted to divide by zero.")
 
-// MaxItems bounds what one operator may build, so that 'x' * 1e9 is an error
+// MaxItems bounds the result of one operator, so that 'x' * 1e9 is an error
 // and not the end of the process. Characters or elements.
 const MaxItems = 1 << 26
 
@@ -162,7 +162,7 @@ func countError(y any, err error) error {
 	return fmt.Errorf("Cannot multiply by the negative number %s.", String(y))
 }
 
-// Div is x / y: integers give an integer when nothing is lost.
+// Div is x / y: integers give an integer if there is no remainder.
 func Div(x, y any) (any, error) { return arith(x, y, "/") }
 
 // Mod is x % y.
@@ -174,7 +174,7 @@ func addInt(a, b int64, long bool) (any, error) {
 		if s >= math.MinInt32 && s <= math.MaxInt32 {
 			return int32(s), nil
 		}
-		return float64(s), nil // as PowerShell: an overflow of Int32 gives a Double
+		return float64(s), nil // as PowerShell: an overflow of Int32 results in a Double
 	}
 	if (s > a) != (b > 0) && b != 0 {
 		return float64(a) + float64(b), nil
@@ -182,7 +182,7 @@ func addInt(a, b int64, long bool) (any, error) {
 	return s, nil
 }
 
-// arith does numbers: the wider operand's type wins, and what overflows
+// arith does numbers: the wider operand's type wins, and a result that overflows
 // becomes a Double.
 func arith(x, y any, op string) (any, error) {
 	switch Unwrap(x).(type) {
@@ -352,7 +352,7 @@ func Equal(x, y any, sensitive bool) bool {
 	return false
 }
 
-// identical compares by identity what Go can compare.
+// identical compares values that Go can compare, by identity.
 func identical(x, y any) (same, ok bool) {
 	defer func() {
 		if recover() != nil { // a type that cannot be compared

@@ -10,7 +10,7 @@
 // size; everything else is a type of this package, or an Opaque of another.
 //
 // Arrays, lists and hashtables are references, as in .NET: two variables may
-// hold one. Nothing here is safe for concurrent use; an interpreter runs one
+// hold one. No type here is safe for concurrent use; an interpreter runs one
 // script on one goroutine.
 //
 // Sources, read 2026-11: chapters 4 (types) and 6 (conversions) of the Windows
@@ -61,7 +61,7 @@ type List struct {
 	Type  string // full name, such as System.Collections.ArrayList
 }
 
-// DateTime is System.DateTime. Its Kind is that of the location: time.UTC is
+// DateTime is System.DateTime. Its Kind follows from the location: time.UTC is
 // Utc, time.Local is Local, any other Unspecified.
 type DateTime struct{ time.Time }
 
@@ -79,10 +79,10 @@ type Type struct {
 	Name string // full name: System.Int32
 }
 
-// Opaque is any other value: it knows the name of its .NET type.
+// Opaque is any other value: it has the name of its .NET type.
 type Opaque interface{ TypeName() string }
 
-// Texter is an Opaque with a ToString of its own.
+// Texter is an Opaque with its own ToString.
 type Texter interface{ Text() string }
 
 // Prop is a property of an Object.
@@ -91,16 +91,16 @@ type Prop struct {
 	Value any
 }
 
-// Object is an object with properties of its own: PSCustomObject, and the
+// Object is an object with its own properties: PSCustomObject, and the
 // results of cmdlets. Members that are not plain values (script properties and
 // methods) are kept in Value as types of the interpreter.
 type Object struct {
 	Types []string // most derived first; empty is PSCustomObject
 	Props []Prop
 	Base  any    // the wrapped value, for a value extended by Add-Member
-	Str   string // what ToString gives, where the type has one
+	Str   string // the result of ToString, if the type has one
 	// Show names the properties that a table or a list shows, if the type
-	// has a view in PowerShell's formatting files; List asks for a list.
+	// has a view in PowerShell's formatting files; List selects a list.
 	Show []string
 	List bool
 }
@@ -108,7 +108,7 @@ type Object struct {
 // CustomType is the type name of an Object without one.
 const CustomType = "System.Management.Automation.PSCustomObject"
 
-// NewObject makes an Object of a type from name, value pairs.
+// NewObject returns an Object of a type with the properties of name, value pairs.
 func NewObject(typ string, pairs ...any) *Object {
 	o := &Object{}
 	if typ != "" {
@@ -237,8 +237,8 @@ func Items(v any) ([]any, bool) {
 // Enumerable is an Opaque that a pipeline enumerates.
 type Enumerable interface{ Enumerate() []any }
 
-// Collapse returns a list of results as one value: $null for none, the item
-// itself for one, and an array for more.
+// Collapse returns a list of results as one value: $null for an empty list, the
+// item itself for one, and an array for more.
 func Collapse(items []any) any {
 	switch len(items) {
 	case 0:

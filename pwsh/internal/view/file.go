@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// isFile reports whether a value is a file or directory, as Get-ChildItem gives it.
+// isFile reports whether a value is a file or directory, as Get-ChildItem returns it.
 func isFile(v any) bool {
 	o, ok := v.(*value.Object)
 	return ok && o.Base == nil && len(o.Types) > 0 &&

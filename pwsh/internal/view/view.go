@@ -23,8 +23,8 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Width is the width of a console without a terminal. Characters; what a
-// Windows console has by default.
+// Width is the width of a console without a terminal. Characters; the default
+// of a Windows console.
 const Width = 120
 
 // Kind is a way of laying objects out.
@@ -72,10 +72,10 @@ type Writer struct {
 	key   string
 }
 
-// New makes a Writer; it is an interp.Library's Display.
+// New returns a new Writer; it is an interp.Library's Display.
 func New(r *interp.Runner, w io.Writer) interp.Display { return NewWidth(r, w, Width) }
 
-// NewWidth makes a Writer of a given width.
+// NewWidth returns a new Writer with the given width.
 func NewWidth(r *interp.Runner, w io.Writer, width int) *Writer {
 	return &Writer{r: r, w: w, nl: r.Newline(), width: width}
 }
@@ -134,7 +134,7 @@ func (w *Writer) Add(v any) error {
 	return nil
 }
 
-// Flush shows what is held back.
+// Flush shows the buffered values.
 func (w *Writer) Flush() error {
 	if len(w.group) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func (w *Writer) plain(v any) string {
 	return w.r.Text(v)
 }
 
-// shape says which values share a table; empty for those that are plain text.
+// shape is equal for values that share a table; empty for plain text.
 func (w *Writer) shape(v any) string {
 	switch x := v.(type) {
 	case bool, int32, int64, float64, float32, uint8, int8, int16, uint16, uint32, uint64, value.Char, value.DateTime,
@@ -245,7 +245,7 @@ func (w *Writer) columns(v any) []Column {
 	return w.named(names)
 }
 
-// named makes columns of property names.
+// named returns the columns for property names.
 func (w *Writer) named(names []string) []Column {
 	cols := make([]Column, len(names))
 	for i, n := range names {
@@ -473,7 +473,7 @@ func (w *Writer) table(f *Format, cols []Column, items []any) error {
 	return w.write(w.rows(f, cols, items) + tail)
 }
 
-// rows is a table without what follows it.
+// rows is a table without the text after it.
 func (w *Writer) rows(f *Format, cols []Column, items []any) string {
 	cells := make([][]string, len(items))
 	right := make([]bool, len(cols))
@@ -524,7 +524,7 @@ func (w *Writer) rows(f *Format, cols []Column, items []any) string {
 	return b.String()
 }
 
-// wrap makes the lines of a row whose cells are too long for their columns, or
+// wrap returns the lines of a row whose cells are too long for their columns, or
 // have several lines.
 func wrap(cells []string, widths []int) [][]string {
 	var rows [][]string
@@ -549,7 +549,7 @@ func wrap(cells []string, widths []int) [][]string {
 	return rows
 }
 
-// fit narrows what does not fit and says how many columns are shown.
+// fit narrows columns that are too wide and returns the number of columns to show.
 func (w *Writer) fit(cols []Column, widths []int) int {
 	used := 0
 	for i := range cols {
@@ -557,7 +557,7 @@ func (w *Writer) fit(cols []Column, widths []int) int {
 			widths[i] = cols[i].Width
 		}
 		room := w.width - used - 1
-		rest := 2 * (len(cols) - 1 - i) // what later columns need at least
+		rest := 2 * (len(cols) - 1 - i) // the minimum of later columns
 		if widths[i] > room-rest {
 			if room-rest < 3 {
 				if i == 0 {

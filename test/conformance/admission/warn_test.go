@@ -104,8 +104,8 @@ func upstreamPods() []upstreamPod {
 }
 
 // TestUpstreamInWarnMode: upstream's tests that want to see a node refuse a pod
-// need the API server to take it. In warn mode it does, nothing that they compare
-// is changed, and the annotation does not repeat the image.
+// need the API server to take it. The pods are copies of those in upstream's tests. In warn mode it does, nothing that
+// they compare is changed, and the annotation does not repeat the image.
 func TestUpstreamInWarnMode(t *testing.T) {
 	testenv.Need(t, testenv.Built)
 	c := startCluster(t)

@@ -27,8 +27,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/mullion-k8s/mullion/internal/storage"
-	"github.com/mullion-k8s/mullion/internal/storage/driver"
+	"github.com/mullion-k8s/mullion/internal/agent/csidriver"
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 )
 
 const uid = "5f1e9f0a-7d5c-4b8e-9c1a-2b3c4d5e6f70"
@@ -36,9 +36,10 @@ const uid = "5f1e9f0a-7d5c-4b8e-9c1a-2b3c4d5e6f70"
 // cluster has every volume.
 type cluster struct{}
 
-func (cluster) UID(context.Context) (string, error)             { return uid, nil }
-func (cluster) HasVolume(context.Context, string) (bool, error) { return true, nil }
-func (cluster) ReportFree(context.Context, int64) error         { return nil }
+func (cluster) UID(context.Context) (string, error)                   { return uid, nil }
+func (cluster) Deleted(context.Context) (map[string]time.Time, error) { return nil, nil }
+func (cluster) Forget(context.Context, string) error                  { return nil }
+func (cluster) ReportFree(context.Context, int64) error               { return nil }
 
 func TestSanity(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -48,7 +49,7 @@ func TestSanity(t *testing.T) {
 	kubelet := filepath.Join(dir, "kubelet")
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	d := driver.New(driver.Config{Node: "node", Dir: filepath.Join(dir, "data"), KubeletDir: kubelet,
+	d := csidriver.New(csidriver.Config{Node: "node", Dir: filepath.Join(dir, "data"), KubeletDir: kubelet,
 		Cluster: cluster{},
 		Log:     slog.New(slog.DiscardHandler)})
 	go func() { done <- d.Run(ctx) }()

@@ -52,9 +52,9 @@ const (
 
 func commands() []cli.Command {
 	return []cli.Command{
-		{Group: cli.Cluster, New: installcmd.New},
-		{Group: cli.Cluster, New: installcmd.NewUninstall},
-		{Group: cli.Cluster, New: managercmd.New},
+		{Group: cli.Change, New: installcmd.New},
+		{Group: cli.Change, New: installcmd.NewUninstall},
+		{Group: cli.Internal, New: managercmd.New},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // defaulted returns the object as the API server keeps it: with every default
@@ -45,7 +46,7 @@ func defaulted(t *testing.T, object map[string]any) map[string]any {
 func codes(object map[string]any, facts policy.Facts) []string {
 	facts.Kubernetes = version
 	set := map[string]bool{}
-	for _, f := range policy.Evaluate(object, facts) {
+	for _, f := range rule.Check(object, facts) {
 		set[f.Code] = true
 	}
 	return slices.Sorted(maps.Keys(set))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // mutation sets one field of a pod.
@@ -184,7 +185,7 @@ func upstreamVerdict(pod map[string]any, os string) verdict {
 func ourVerdict(pod map[string]any, os string) verdict {
 	fields := func(os string) map[string]bool {
 		set := map[string]bool{}
-		for _, f := range policy.Evaluate(withOS(pod, os), policy.Facts{Kubernetes: version}) {
+		for _, f := range rule.Check(withOS(pod, os), policy.Facts{Kubernetes: version}) {
 			if f.Severity == policy.Error && strings.HasPrefix(f.Code, "WIN0") {
 				set[f.Field] = true
 			}
@@ -266,7 +267,7 @@ func upstreamOptions(pod map[string]any) []string {
 // ourOptions returns the findings of the rules WIN101 to WIN107.
 func ourOptions(pod map[string]any) []string {
 	var out []string
-	for _, f := range policy.Evaluate(withOS(pod, "windows"), policy.Facts{Kubernetes: version}) {
+	for _, f := range rule.Check(withOS(pod, "windows"), policy.Facts{Kubernetes: version}) {
 		if f.Severity == policy.Error && strings.HasPrefix(f.Code, "WIN10") {
 			out = append(out, f.Code+" "+f.Field)
 		}

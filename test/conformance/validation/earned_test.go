@@ -11,13 +11,14 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // errorsOf returns the codes of our errors about an object.
 func errorsOf(object map[string]any, facts policy.Facts) []string {
 	facts.Kubernetes = version
 	var out []string
-	for _, f := range policy.Evaluate(object, facts) {
+	for _, f := range rule.Check(object, facts) {
 		if f.Severity == policy.Error {
 			out = append(out, f.Code)
 		}

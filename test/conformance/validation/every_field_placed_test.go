@@ -8,6 +8,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // TestEveryFieldPlaced places a pod with every field in turn, and the
@@ -16,7 +17,7 @@ import (
 // refused, the pod does not declare itself.
 func TestEveryFieldPlaced(t *testing.T) {
 	facts := mixed(t)
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	valid, declared := 0, 0
 	check := func(name string, object map[string]any) {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -241,7 +242,7 @@ func failing() []fact {
 // several.
 func says(object map[string]any, facts policy.Facts, id, at string) (out policy.Finding, ok bool) {
 	facts.Kubernetes = version
-	for _, f := range policy.Evaluate(object, facts) {
+	for _, f := range rule.Check(object, facts) {
 		if f.Code == id && (!ok || f.Field == at) {
 			out, ok = f, true
 		}

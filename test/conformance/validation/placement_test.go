@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -36,10 +38,10 @@ func mixed(t *testing.T) policy.Facts {
 }
 
 // placed returns the object after placement.
-func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts policy.Facts) map[string]any {
+func placed(t *testing.T, judge *rule.Set, object map[string]any, facts policy.Facts) map[string]any {
 	t.Helper()
 	var edits []tree.Edit
-	for _, p := range judge.Place(policy.Parse(object), facts) {
+	for _, p := range place.Pods(judge, policy.Parse(object), facts) {
 		edits = append(edits, p.Edits...)
 	}
 	after, _, err := tree.Apply(object, edits)
@@ -53,9 +55,9 @@ func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts 
 // files: what the API server takes before, it takes after.
 func TestPlacementKeepsObjectsValid(t *testing.T) {
 	facts := mixed(t)
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	valid := 0
-	for name, ar := range testenv.Archives(t, testenv.Repo("internal", "policy", "testdata", "place", "*.txtar")) {
+	for name, ar := range testenv.Archives(t, testenv.Repo("internal", "policy", "place", "testdata", "*.txtar")) {
 		for _, f := range ar.Files {
 			if f.Name != "objects.yaml" {
 				continue
@@ -105,7 +107,7 @@ func injected() (pod, container []string) {
 // Windows, is not any more.
 func TestPlacementWithInjectedFields(t *testing.T) {
 	facts := mixed(t)
-	judge := policy.New(facts)
+	judge := rule.New(facts)
 	pods, containers := injected()
 	count, fixed, declared := 0, 0, 0
 	for _, os := range []string{`{}`, `{os: {name: windows}}`} {

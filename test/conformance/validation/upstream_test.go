@@ -31,6 +31,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // version is that of the validation that is linked.
@@ -170,7 +171,7 @@ func TestMinimalPodPasses(t *testing.T) {
 	if got := upstream(pod); len(got) > 0 {
 		t.Errorf("upstream refuses the minimal pod: %v", got)
 	}
-	if got := policy.Evaluate(pod, policy.Facts{Kubernetes: version}); len(got) > 0 {
+	if got := rule.Check(pod, policy.Facts{Kubernetes: version}); len(got) > 0 {
 		t.Errorf("findings on the minimal pod: %+v", got)
 	}
 	for path, w := range workloads(pod) {

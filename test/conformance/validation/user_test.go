@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 // userNames are valid and invalid ones, among them every limit.
@@ -41,7 +41,7 @@ func compareUser(t *testing.T, name string) {
 	for _, e := range corevalidation.ValidateSecurityContext(sc, field.NewPath("securityContext"), true) {
 		theirs = append(theirs, e.Detail)
 	}
-	ours := policy.CheckUserName(name)
+	ours := rule.CheckUserName(name)
 	slices.Sort(theirs)
 	slices.Sort(ours)
 	if !slices.Equal(theirs, ours) {

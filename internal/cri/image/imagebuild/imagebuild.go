@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package imagebuild makes Windows images out of files, without Windows and
-// without a daemon: for tests, examples and the stand-ins. What it makes is
-// ordinary: docker, containerd and registries take it.
+// without a daemon: for tests, examples and the stand-ins. Its images are ordinary:
+// docker, containerd and registries take it.
 package imagebuild
 
 import (
@@ -41,7 +41,7 @@ const (
 
 // Entry is a file, directory or link in a layer.
 type Entry struct {
-	Path     string // below C:\, with slashes; for a whiteout, what it hides
+	Path     string // below C:\, with slashes; for a whiteout, the hidden path
 	Content  []byte
 	Dir      bool
 	Symlink  string // target, as Windows spells it
@@ -66,7 +66,7 @@ type Spec struct {
 	Build winver.Build
 	// Base puts Microsoft's base layer, as a foreign layer without content,
 	// below the layers; a host puts its stand-in there. "servercore" or
-	// "nanoserver"; empty is none, as FROM scratch.
+	// "nanoserver"; empty means no base layer, as in FROM scratch.
 	Base   string
 	Layers []Layer
 	Config v1.Config
@@ -282,7 +282,7 @@ func WriteIndex(w io.Writer, name string, images ...*Image) error {
 // blobs returns all of the image's content.
 func (i *Image) blobs() []Blob { return append([]Blob{i.Manifest, i.Config}, i.Layers...) }
 
-// named returns a descriptor that says the name of an image to containerd and others.
+// named returns a descriptor with the name of an image for containerd and others.
 func named(d v1.Descriptor, name string) v1.Descriptor {
 	d.Annotations = map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
 	return d

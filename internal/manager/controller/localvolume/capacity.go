@@ -6,7 +6,9 @@ package localvolume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -18,82 +20,89 @@ import (
 	applystoragev1 "k8s.io/client-go/applyconfigurations/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	parent "github.com/mullion-k8s/mullion/internal/manager/controller"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
-	"github.com/mullion-k8s/mullion/internal/storage"
 )
 
 // reportCapacities keeps a CSIStorageCapacity for each node that reports free space:
 // the scheduler puts a pod with a new volume only where the volume fits.
 func (c *Controller) reportCapacities(ctx context.Context) error {
-	factory, stop := parent.Informers(c.cfg.Informers, c.client)
-	nodes, classes := factory.Core().V1().Nodes(), factory.Storage().V1().StorageClasses()
+	nodes := c.cfg.Informers.Core().V1().Nodes().Informer()
+	classes := c.cfg.Informers.Storage().V1().StorageClasses().Informer()
 	queue := parent.NewQueue()
-	enqueue := func(o any) {
-		if n, ok := o.(*corev1.Node); ok {
-			queue.Add(n.Name)
+	enqueue := func(n *corev1.Node) { queue.Add(n.Name) }
+	sources := []parent.Source{
+		{Informer: nodes, Handlers: parent.Changes(func(old, now *corev1.Node) bool {
+			return old.Annotations[storage.FreeAnnotation] == now.Annotations[storage.FreeAnnotation]
+		}, enqueue)},
+		{Informer: classes, Handlers: cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+			for _, n := range parent.All[corev1.Node](nodes) {
+				enqueue(n)
+			}
+		}, DeleteFunc: func(any) { queue.Add(oldClasses) }}},
+	}
+	queue.Add(oldClasses)
+	return parent.Watch{Log: c.cfg.Log, Queue: queue, Handle: func(ctx context.Context, name string) error {
+		all := parent.All[storagev1.StorageClass](classes)
+		if name == oldClasses {
+			return c.removeCapacities(ctx, all)
+		}
+		node := parent.Find[corev1.Node](nodes, name)
+		if node == nil {
+			return nil // the garbage collector removes the Node's dependents
+		}
+		for _, class := range all {
+			capacity := describeCapacity(node, class, c.cfg.Namespace)
+			if capacity == nil {
+				continue
+			}
+			_, err := c.client.StorageV1().CSIStorageCapacities(c.cfg.Namespace).Apply(ctx, capacity,
+				metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
+			if err != nil {
+				return fmt.Errorf("write the capacity of node %s: %w", name, err)
+			}
+		}
+		return nil
+	}}.Run(ctx, sources, c.cfg.Informers)
+}
+
+// oldClasses stands in the queue for the CSIStorageCapacities of classes that are gone. No node has this name.
+const oldClasses = ""
+
+// removeCapacities removes the CSIStorageCapacities of classes other than these.
+func (c *Controller) removeCapacities(ctx context.Context, classes []*storagev1.StorageClass) error {
+	api := c.client.StorageV1().CSIStorageCapacities(c.cfg.Namespace)
+	list, err := api.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(inventory.Labels()).String()})
+	if err != nil {
+		return fmt.Errorf("list CSIStorageCapacities: %w", err)
+	}
+	for _, capacity := range list.Items {
+		if slices.ContainsFunc(classes, func(class *storagev1.StorageClass) bool {
+			return strings.HasSuffix(capacity.Name, "-"+string(class.UID))
+		}) {
+			continue
+		}
+		if err := api.Delete(ctx, capacity.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove the capacity of StorageClass %s: %w", capacity.StorageClassName, err)
 		}
 	}
-	registered, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue,
-		UpdateFunc: func(old, now any) {
-			before, ok1 := old.(*corev1.Node)
-			after, ok2 := now.(*corev1.Node)
-			if !ok1 || !ok2 || before.Annotations[storage.FreeAnnotation] != after.Annotations[storage.FreeAnnotation] {
-				enqueue(now)
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	defer func() { _ = nodes.Informer().RemoveEventHandler(registered) }() // its only error: it is gone
-	newClass, err := classes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
-		for _, n := range nodes.Informer().GetStore().List() {
-			enqueue(n)
-		}
-	}})
-	if err != nil {
-		return fmt.Errorf("watch StorageClasses: %w", err)
-	}
-	defer func() { _ = classes.Informer().RemoveEventHandler(newClass) }() // its only error: it is gone
-	factory.Start(ctx.Done())
-	defer stop()
-	return parent.Work(ctx, c.cfg.Log, queue, []cache.InformerSynced{registered.HasSynced, newClass.HasSynced}, 1,
-		func(ctx context.Context, name string) error {
-			node, err := nodes.Lister().Get(name)
-			if apierrors.IsNotFound(err) {
-				return nil // the garbage collector removes what the Node owns
-			}
-			if err != nil {
-				return fmt.Errorf("look up node %s: %w", name, err)
-			}
-			all, err := classes.Lister().List(labels.Everything())
-			if err != nil {
-				return fmt.Errorf("look up StorageClasses: %w", err)
-			}
-			for _, class := range all {
-				capacity := describeCapacity(node, class, c.cfg.Namespace)
-				if capacity == nil {
-					continue
-				}
-				_, err = c.client.StorageV1().CSIStorageCapacities(c.cfg.Namespace).Apply(ctx, capacity,
-					metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
-				if err != nil {
-					return fmt.Errorf("write the capacity of node %s: %w", name, err)
-				}
-			}
-			return nil
-		})
+	return nil
+}
+
+// freeSpace returns the bytes that a node reports as free for volumes; ok is false if the value is missing or not
+// a number.
+func freeSpace(n *corev1.Node) (bytes int64, ok bool) {
+	bytes, err := strconv.ParseInt(n.Annotations[storage.FreeAnnotation], 10, 64)
+	return bytes, err == nil && bytes >= 0
 }
 
 // describeCapacity returns the CSIStorageCapacity of a node for a class; nil if the class
-// has another provisioner, or the node reports no free space or something that is not a
-// number.
+// has another provisioner, or the node reports no free space.
 func describeCapacity(n *corev1.Node, class *storagev1.StorageClass,
 	namespace string) *applystoragev1.CSIStorageCapacityApplyConfiguration {
-	free, err := strconv.ParseInt(n.Annotations[storage.FreeAnnotation], 10, 64)
-	if err != nil || free < 0 || class.Provisioner != storage.Driver {
+	free, ok := freeSpace(n)
+	if !ok || class.Provisioner != storage.Driver {
 		return nil
 	}
 	// Both names together could be too long for one.

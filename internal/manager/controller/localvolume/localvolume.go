@@ -2,13 +2,13 @@
 // Copyright The mullion Authors.
 
 // Package localvolume makes the StorageClass mullion-local work, on the side of the
-// cluster: it makes PersistentVolumes for claims, with upstream's library for
-// provisioners, and a CSIStorageCapacity of each node from the free space that the
-// node reports, and tells claims when the node with their data has left. The nodes' side is
-// internal/storage/driver.
+// cluster: it makes PersistentVolumes for claims, with upstream's library for provisioners,
+// and a CSIStorageCapacity of each node from the free space that the node reports, and
+// emits an event on claims when the node with their data has left. The nodes' side is
+// internal/agent/csidriver.
 //
-// A PersistentVolume is all that is made: the directory comes when a pod is there, and
-// goes after the PersistentVolume has gone.
+// The controller only makes a PersistentVolume: the directory is made for the first
+// pod. Its data is deleted after the volume was marked as deleted.
 package localvolume
 
 import (
@@ -28,9 +28,9 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
-	"github.com/mullion-k8s/mullion/internal/storage"
 )
 
 // Rules are the rights that the controller needs in the whole cluster.
@@ -41,7 +41,8 @@ func Rules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"},
 			Verbs: []string{"get", "list", "update", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"},
+			Verbs: []string{"get", "list", "patch", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem},
 			Verbs: []string{"get"}},
 		{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses"},
@@ -52,7 +53,7 @@ func Rules() []rbacv1.PolicyRule {
 // NamespaceRules are the rights that it needs in the manager's namespace.
 func NamespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"csistoragecapacities"},
-		Verbs: []string{"create", "patch"}}}
+		Verbs: []string{"create", "delete", "list", "patch"}}}
 }
 
 // Config configures a Controller.
@@ -60,7 +61,7 @@ type Config struct {
 	// Namespace has the CSIStorageCapacities.
 	Namespace string
 	Log       *slog.Logger
-	// Informers may be shared with other controllers; nil means its own.
+	// Informers may be shared with other controllers.
 	Informers informers.SharedInformerFactory
 }
 
@@ -68,10 +69,11 @@ type Config struct {
 type Controller struct {
 	client    kubernetes.Interface
 	cfg       Config
-	lostAfter time.Duration // how long a node may be away before claims are told
+	cluster   string        // its UID
+	lostAfter time.Duration // how long a node may be away before claims get an event
 }
 
-// New returns a controller. It does nothing until Run.
+// New returns a controller. Call Run to start it.
 func New(client kubernetes.Interface, c Config) *Controller {
 	c.Log = c.Log.With(logkey.Name, storage.Driver)
 	return &Controller{client: client, cfg: c, lostAfter: lostAfter}
@@ -86,22 +88,25 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the cluster's UID: %w", err)
 	}
+	c.cluster = string(system.UID)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		logger := klog.FromContext(ctx)
+		// The finalizer keeps a PersistentVolume that is deleted before its claim until Delete was called for it.
 		p := controller.NewProvisionController(klog.NewContext(ctx, logger), c.client, storage.Driver,
-			&provisioner{client: c.client, cluster: string(system.UID)}, controller.LeaderElection(false),
+			&provisioner{c}, controller.LeaderElection(false), controller.AddFinalizer(true),
 			controller.FailedProvisionThreshold(0), controller.FailedDeleteThreshold(0))
 		p.Run(ctx)
 		return nil
 	})
 	group.Go(func() error { return c.reportCapacities(ctx) })
 	group.Go(func() error { return c.tellLost(ctx) })
+	group.Go(func() error { return c.unmark(ctx) })
 	return group.Wait()
 }
 
-// makeClass makes the StorageClass if there is none of its name: users may change
-// theirs. It is the default if the cluster has no other one.
+// makeClass makes the StorageClass if there isn't one of its name: users may
+// change theirs. It is the default if the cluster has no other one.
 func (c *Controller) makeClass(ctx context.Context) error {
 	api := c.client.StorageV1().StorageClasses()
 	list, err := api.List(ctx, metav1.ListOptions{})
@@ -125,7 +130,7 @@ func (c *Controller) makeClass(ctx context.Context) error {
 	return nil
 }
 
-// defaultClass marks the StorageClass of claims that name none.
+// defaultClass marks the StorageClass of claims that do not name one.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // describeClass returns the StorageClass mullion-local. A volume belongs to a node, so it waits

@@ -5,15 +5,13 @@ package localvolume
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	parent "github.com/mullion-k8s/mullion/internal/manager/controller"
-	"github.com/mullion-k8s/mullion/internal/storage"
 )
 
 const (
@@ -21,60 +19,48 @@ const (
 	reasonLost  = "VolumeNodeGone"
 	lostMessage = "node %s, which has the data of this claim, is not in the cluster. If it does not come back, " +
 		"delete the claim and the pods that use it, and make them again: they begin with an empty volume"
-	// lostAfter is how long a node may be away before claims are told: kubelets whose Node was deleted by mistake
-	// make it again when they are restarted.
+	// lostAfter is how long a node may be away before claims get an event: a kubelet whose Node was deleted
+	// by mistake makes it again after a restart.
 	lostAfter = 30 * time.Second
 	// tellAgain is less than the hour after which the API server forgets an event (kube-apiserver --event-ttl).
 	tellAgain = 45 * time.Minute
 )
 
-// tellLost gives claims an event that says what to do when the node with their data is not in the cluster.
+// tellLost emits an event with the remedy on claims when the node with their data is not in the cluster.
 func (c *Controller) tellLost(ctx context.Context) error {
-	factory, stop := parent.Informers(c.cfg.Informers, c.client)
-	defer stop()
 	events, end := parent.Events(c.client)
 	defer end()
-	nodes, volumes := factory.Core().V1().Nodes(), factory.Core().V1().PersistentVolumes()
+	nodes := c.cfg.Informers.Core().V1().Nodes().Informer()
+	volumes := c.cfg.Informers.Core().V1().PersistentVolumes().Informer()
 	queue := parent.NewQueue()
-	later := func(o any) {
-		if v, ok := o.(*corev1.PersistentVolume); ok && nodeOf(v) != "" {
+	later := func(v *corev1.PersistentVolume) {
+		if nodeOf(v) != "" {
 			queue.AddAfter(v.Name, c.lostAfter)
 		}
 	}
-	made, err := volumes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: later})
-	if err != nil {
-		return fmt.Errorf("watch PersistentVolumes: %w", err)
+	sources := []parent.Source{
+		{Informer: volumes, Handlers: cache.ResourceEventHandlerFuncs{AddFunc: parent.Typed(later)}},
+		{Informer: nodes, Handlers: cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) {
+			for _, v := range parent.All[corev1.PersistentVolume](volumes) {
+				later(v)
+			}
+		}}},
 	}
-	defer func() { _ = volumes.Informer().RemoveEventHandler(made) }() // its only error: it is gone
-	left, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) {
-		for _, v := range volumes.Informer().GetStore().List() {
-			later(v)
-		}
-	}})
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	defer func() { _ = nodes.Informer().RemoveEventHandler(left) }() // its only error: it is gone
-	factory.Start(ctx.Done())
-	return parent.Work(ctx, c.cfg.Log, queue, []cache.InformerSynced{made.HasSynced, left.HasSynced}, 1,
-		func(_ context.Context, name string) error {
-			volume, err := volumes.Lister().Get(name)
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("look up PersistentVolume %s: %w", name, err)
-			}
-			node, claim := nodeOf(volume), volume.Spec.ClaimRef
-			if _, err := nodes.Lister().Get(node); !apierrors.IsNotFound(err) {
-				return err
-			}
-			if claim != nil && volume.Status.Phase == corev1.VolumeBound {
-				events.Eventf(claim, corev1.EventTypeWarning, reasonLost, lostMessage, node)
-			}
-			queue.AddAfter(name, tellAgain)
+	return parent.Watch{Log: c.cfg.Log, Queue: queue, Handle: func(_ context.Context, name string) error {
+		volume := parent.Find[corev1.PersistentVolume](volumes, name)
+		if volume == nil {
 			return nil
-		})
+		}
+		node, claim := nodeOf(volume), volume.Spec.ClaimRef
+		if parent.Find[corev1.Node](nodes, node) != nil {
+			return nil
+		}
+		if claim != nil && volume.Status.Phase == corev1.VolumeBound {
+			events.Eventf(claim, corev1.EventTypeWarning, reasonLost, lostMessage, node)
+		}
+		queue.AddAfter(name, tellAgain)
+		return nil
+	}}.Run(ctx, sources, c.cfg.Informers)
 }
 
 // nodeOf returns the node that has the data of a volume of the driver, and "" for other volumes.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,12 +19,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -33,6 +30,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/controller"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 )
 
 const (
@@ -43,40 +41,40 @@ const (
 	// takes about 0.7 ms of a processor, so that however many pods wait and
 	// however often nodes change, a third of one is the most.
 	judgements, judgedAtOnce = 500, 500
-	// again is when a waiting pod is judged again without an event: what a
-	// registry says may have changed.
+	// again is the interval at which a waiting pod is judged again without an
+	// event: a registry's answer may have changed.
 	again = 2 * time.Minute
 	// repeat is how old an event may become: the API server forgets them after an
 	// hour (kube-apiserver --event-ttl), and then kubectl describe is silent.
 	repeat = 45 * time.Minute
-	// Pods told per second, and how many may be at once; each takes two writes to
-	// the API server. 10,000 that all cannot run are told within eight minutes; the
-	// scheduler may make 50 writes a second (KubeSchedulerConfiguration,
+	// Pods that get an event per second, and the burst; each takes two writes to
+	// the API server. 10,000 pods that cannot run get theirs within eight minutes;
+	// the scheduler may make 50 writes a second (KubeSchedulerConfiguration,
 	// clientConnection.qps).
-	tells, burst = 20, 40
+	eventsPerSecond, burst = 20, 40
 	// workers judge at the same time: some may wait for a registry.
 	workers = 4
 	// everything is the key for all waiting pods.
 	everything = ""
 )
 
-// Facts provides what the rules need to know besides the pod.
+// Facts provides the facts that the rules need besides the pod.
 type Facts interface {
-	// Facts returns what is known for judging object, which is in namespace. It
-	// may be called concurrently, and must answer before the context's deadline.
+	// Facts returns the known facts for judging object, which is in namespace.
+	// It may be called concurrently, and must answer before the context's
+	// deadline.
 	Facts(ctx context.Context, namespace string, object *policy.Parsed) (facts policy.Facts, warnings []string)
 }
 
-// factsLimit bounds one call of Facts, which may ask registries.
+// factsLimit bounds one call of Facts, which may query registries.
 const factsLimit = 5 * time.Second
 
 // Config configures a Controller. Log and Facts must be set.
 type Config struct {
 	Log   *slog.Logger
 	Facts Facts
-	// Informers of nodes and RuntimeClasses may be shared with others; nil makes
-	// the controller watch by itself. It always watches pods by itself, because
-	// it keeps only waiting ones.
+	// Informers of nodes and RuntimeClasses may be shared with others. The controller watches pods by
+	// itself, because it keeps only waiting ones.
 	Informers informers.SharedInformerFactory
 }
 
@@ -88,13 +86,13 @@ type Controller struct {
 	writes flowcontrol.RateLimiter
 	now    func() time.Time
 
-	pods  corelisters.PodLister
-	nodes corelisters.NodeLister
+	pods  cache.SharedIndexInformer
+	nodes cache.SharedIndexInformer
 	queue controller.Queue
 
 	mu         sync.Mutex
-	evaluators map[policy.Version]*policy.Evaluator // guarded by mu
-	seen       string                               // guarded by mu; the nodes of the last judgement of all
+	evaluators map[policy.Version]*rule.Set // guarded by mu
+	seen       string                       // guarded by mu; the nodes of the last judgement of all
 }
 
 // New makes a controller. Its client needs the rights of Rules.
@@ -103,9 +101,9 @@ func New(client kubernetes.Interface, cfg Config) *Controller {
 		client:     client,
 		cfg:        cfg,
 		now:        time.Now,
-		evaluators: map[policy.Version]*policy.Evaluator{},
+		evaluators: map[policy.Version]*rule.Set{},
 		judged:     flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce),
-		writes:     flowcontrol.NewTokenBucketRateLimiter(tells, burst),
+		writes:     flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, burst),
 	}
 }
 
@@ -113,81 +111,41 @@ func New(client kubernetes.Interface, cfg Config) *Controller {
 func (c *Controller) Run(ctx context.Context) error {
 	c.queue = controller.NewQueue()
 	alive := fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed").String()
-	own := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(strip),
+	own := informers.NewSharedInformerFactoryWithOptions(c.client, 0,
+		informers.WithTransform(controller.Strip(needsReason)),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = alive }))
 	defer own.Shutdown()
-	factory, stop := controller.Informers(c.cfg.Informers, c.client)
-	defer stop()
-	pods, nodes, classes := own.Core().V1().Pods(), factory.Core().V1().Nodes(), factory.Node().V1().RuntimeClasses()
-	c.pods, c.nodes = pods.Lister(), nodes.Lister()
+	c.pods, c.nodes = own.Core().V1().Pods().Informer(), c.cfg.Informers.Core().V1().Nodes().Informer()
+	return controller.Watch{Log: c.cfg.Log, Queue: c.queue, Workers: workers, Handle: c.handle}.Run(ctx,
+		[]controller.Source{
+			{Informer: c.pods, Handlers: controller.Changes(nil, c.put)},
+			{Informer: c.nodes, Handlers: controller.Changes(
+				func(old, now *corev1.Node) bool { return summary(old) == summary(now) },
+				func(*corev1.Node) { c.queue.AddAfter(everything, settle) })},
+			{Informer: c.cfg.Informers.Node().V1().RuntimeClasses().Informer(), Handlers: controller.Changes(
+				func(old, now *nodev1.RuntimeClass) bool {
+					return equality.Semantic.DeepEqual(old.Scheduling, now.Scheduling)
+				}, c.classes)},
+		}, own, c.cfg.Informers)
+}
 
-	put := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok && needsReason(p) {
-			c.queue.Add(p.Namespace + "/" + p.Name)
-		}
+// put queues a pod that waits.
+func (c *Controller) put(p *corev1.Pod) {
+	if needsReason(p) {
+		c.queue.Add(p.Namespace + "/" + p.Name)
 	}
-	all := func(any) { c.queue.AddAfter(everything, settle) }
-	synced := []cache.InformerSynced{}
-	for _, w := range []struct {
-		what     string
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandlerFuncs
-	}{
-		{"pods", pods.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, o any) { put(o) }}},
-		{"nodes", nodes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: all, DeleteFunc: all,
-			UpdateFunc: func(old, now any) {
-				if o, n := old.(*corev1.Node), now.(*corev1.Node); summary(o) != summary(n) {
-					all(nil)
-				}
-			}}},
-		{"RuntimeClasses", classes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: c.classes,
-			DeleteFunc: c.classes, UpdateFunc: func(old, now any) {
-				if o, n := old.(*nodev1.RuntimeClass),
-					now.(*nodev1.RuntimeClass); !equality.Semantic.DeepEqual(o.Scheduling, n.Scheduling) {
-					c.classes(nil)
-				}
-			}}},
-	} {
-		reg, err := w.informer.AddEventHandler(w.handler)
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", w.what, err)
-		}
-		synced = append(synced, reg.HasSynced)
-	}
-	own.Start(ctx.Done())
-	factory.Start(ctx.Done())
-	return controller.Work(ctx, c.cfg.Log, c.queue, synced, workers, c.handle)
 }
 
 // classes makes all pods that wait be judged, though no node has changed.
-func (c *Controller) classes(any) {
+func (c *Controller) classes(*nodev1.RuntimeClass) {
 	c.mu.Lock()
 	c.seen = ""
 	c.mu.Unlock()
 	c.queue.AddAfter(everything, settle)
 }
 
-// strip reduces a pod that needs no explanation to its identity: the cache
-// holds all pods of the cluster that have not ended.
-func strip(obj any) (any, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	if needsReason(p) {
-		p.ManagedFields = nil
-		return p, nil
-	}
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace:       p.Namespace,
-		Name:            p.Name,
-		UID:             p.UID,
-		ResourceVersion: p.ResourceVersion,
-	}}, nil
-}
-
 // summary holds the properties of a node that may change a verdict. Its name is
-// not one, so the hundredth node of a kind changes nothing.
+// not one, so the hundredth node of a kind has no effect.
 func summary(n *corev1.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s %s", n.Labels[corev1.LabelOSStable], n.Labels[corev1.LabelWindowsBuild],
@@ -201,55 +159,34 @@ func summary(n *corev1.Node) string {
 	return b.String()
 }
 
-// changed reports whether the nodes differ from those of the last call.
-func (c *Controller) changed() (bool, error) {
-	nodes, err := c.nodes.List(labels.Everything())
-	if err != nil {
-		return false, fmt.Errorf("list nodes: %w", err)
-	}
-	kinds := make([]string, len(nodes))
-	for i, n := range nodes {
-		kinds[i] = summary(n)
+// changed reports whether the nodes differ from the nodes at the last call.
+func (c *Controller) changed() bool {
+	var kinds []string
+	for _, n := range controller.All[corev1.Node](c.nodes) {
+		kinds = append(kinds, summary(n))
 	}
 	slices.Sort(kinds)
 	now := "nodes:\n" + strings.Join(slices.Compact(kinds), "\n")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen == now {
-		return false, nil
-	}
+	changed := c.seen != now
 	c.seen = now
-	return true, nil
+	return changed
 }
 
 // handle judges one pod, or queues all that wait.
 func (c *Controller) handle(ctx context.Context, key string) error {
 	if key == everything {
-		changed, err := c.changed()
-		if err != nil || !changed {
-			return err
-		}
-		pods, err := c.pods.List(labels.Everything())
-		if err != nil {
-			return fmt.Errorf("list pods: %w", err)
-		}
-		for _, p := range pods {
-			if needsReason(p) {
-				c.queue.Add(p.Namespace + "/" + p.Name)
+		if c.changed() {
+			for _, p := range controller.All[corev1.Pod](c.pods) {
+				c.put(p)
 			}
 		}
 		return nil
 	}
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return fmt.Errorf("read key %q: %w", key, err)
-	}
-	pod, err := c.pods.Pods(namespace).Get(name)
-	if apierrors.IsNotFound(err) || err == nil && !needsReason(pod) {
+	pod := controller.Find[corev1.Pod](c.pods, key)
+	if pod == nil || !needsReason(pod) {
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read pod %s: %w", key, err)
 	}
 	if err := c.judged.Wait(ctx); err != nil {
 		return nil // the context ends
@@ -289,18 +226,18 @@ func decode(pod *corev1.Pod) (map[string]any, error) {
 	return object, err
 }
 
-func (c *Controller) evaluator(v policy.Version) *policy.Evaluator {
+func (c *Controller) evaluator(v policy.Version) *rule.Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.evaluators[v]
 	if e == nil {
-		e = policy.New(policy.Facts{Kubernetes: v})
+		e = rule.New(policy.Facts{Kubernetes: v})
 		c.evaluators[v] = e
 	}
 	return e
 }
 
-// record writes a verdict into the pod, if it says something else.
+// record writes a verdict into the pod, if it differs.
 func (c *Controller) record(ctx context.Context, pod *corev1.Pod, v verdict) error {
 	patch, event, err := statusPatch(pod, v, c.now())
 	if err != nil || patch == nil {
@@ -309,10 +246,9 @@ func (c *Controller) record(ctx context.Context, pod *corev1.Pod, v verdict) err
 	if err := c.writes.Wait(ctx); err != nil {
 		return nil // the context ends
 	}
-	// The event first: what fails after it is done again, and then makes the same
-	// event.
+	// The event first: after a failure, the retry makes the same event.
 	if event {
-		if err := c.say(ctx, pod, v); err != nil {
+		if err := controller.Apply(ctx, c.client, newEvent(pod, v, c.now())); err != nil {
 			return err
 		}
 	}
@@ -325,45 +261,20 @@ func (c *Controller) record(ctx context.Context, pod *corev1.Pod, v verdict) err
 	case err != nil:
 		return fmt.Errorf("write condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	c.cfg.Log.Debug("told a pod whether it fits", logkey.Namespace, pod.Namespace, logkey.Pod, pod.Name,
+	c.cfg.Log.Debug("recorded on a pod whether it fits", logkey.Namespace, pod.Namespace, logkey.Pod, pod.Name,
 		logkey.Reason, v.Reason)
 	return nil
 }
 
-// say applies the event of a verdict. A recorder would drop events when there
-// are many; this one waits, and says the same thing of the same pod in one
-// event.
-func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v verdict) error {
-	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, newEvent(pod, v, c.now()),
-		metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("write event of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	return nil
-}
-
-// newEvent is the Warning event of a verdict: one for each pod and reason, which a
-// later one of the same reason replaces.
+// newEvent is the event of a verdict: one for each pod and reason, which a later one of the same reason replaces.
 func newEvent(pod *corev1.Pod, v verdict, now time.Time) *applycorev1.EventApplyConfiguration {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s", pod.UID, v.Reason)
-	at := metav1.NewTime(now.UTC().Truncate(time.Second))
-	// A name has at most 253 bytes (a DNS subdomain), as that of the pod may have.
-	name := fmt.Sprintf("%s.%016x", strings.TrimRight(pod.Name[:min(len(pod.Name), 200)], ".-"), h.Sum64())
-	return applycorev1.Event(name, pod.Namespace).
-		WithInvolvedObject(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("Pod").WithNamespace(
-			pod.Namespace).WithName(pod.Name).
-			WithUID(pod.UID).WithResourceVersion(pod.ResourceVersion)).
-		WithType(corev1.EventTypeWarning).WithReason(v.Reason).WithMessage(v.Message).
-		WithSource(applycorev1.EventSource().WithComponent(inventory.Owner)).WithReportingController(inventory.Owner).
-		WithFirstTimestamp(at).WithLastTimestamp(at).WithCount(1)
+	e := controller.PodEvent(pod, "", v.Reason, v.Message, metav1.NewTime(now.UTC().Truncate(time.Second)))
+	e.InvolvedObject.WithResourceVersion(pod.ResourceVersion)
+	return e
 }
 
-// condition is a PodCondition of which nothing is left out: a field that a
-// patch does not have would keep its old value.
+// condition is a PodCondition with all fields: a field missing in a patch would
+// keep its old value.
 type condition struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`
@@ -373,8 +284,9 @@ type condition struct {
 	LastTransitionTime metav1.Time             `json:"lastTransitionTime"` // of Status
 }
 
-// statusPatch is the strategic merge patch of a pod's status that makes it say a
-// verdict; nil if it does. event reports whether users should be told.
+// statusPatch returns the strategic merge patch that writes a verdict into a
+// pod's status, or nil if the status has it. event reports whether to emit an
+// event.
 func statusPatch(pod *corev1.Pod, v verdict, now time.Time) (data []byte, event bool, err error) {
 	want := condition{Type: Condition, Status: corev1.ConditionFalse, Reason: v.Reason, Message: v.Message}
 	if v == (verdict{}) {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/flowcontrol"
@@ -72,7 +73,8 @@ func run(t *testing.T, objects []runtime.Object, prepare, f func(*lab)) {
 		prepare(l)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		c := New(l.client, Config{Log: slog.New(slog.DiscardHandler), Facts: l.known})
+		c := New(l.client, Config{Log: slog.New(slog.DiscardHandler), Facts: l.known,
+			Informers: informers.NewSharedInformerFactory(l.client, 0)})
 		if l.slow {
 			c.writes = flowcontrol.NewTokenBucketRateLimiter(slowWrites, slowWrites)
 		}
@@ -176,7 +178,7 @@ func TestTellsAndTakesBack(t *testing.T) {
 		}
 		said := l.said()
 		if len(said) != 1 || !strings.HasPrefix(said[0], "Warning WindowsBuildMismatch container web: "+ltsc2022+
-			" is of Windows Server 2022 10.0.20348, and no node can run it: they are Windows Server 2019 10.0.17763; "+
+			" is built for Windows Server 2022 10.0.20348; no node can run it. Nodes: Windows Server 2019 10.0.17763; "+
 			"use an image") {
 			t.Errorf("events %q", said)
 		}

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package podreason tells users in the API's own words why no node can run a
-// pod, where the reason is Windows: the build of an image, no Windows node, a
-// taint that is not tolerated, a runtime handler that no host has. The
-// scheduler says only that selectors did not match, the kubelet only that a
-// platform was not found; neither knows which builds there are.
+// Package podreason explains to users in the API's own words why no node can
+// run a pod, where the reason is Windows: the build of an image, no Windows
+// node, a taint that is not tolerated, a runtime handler that no host has. The
+// scheduler reports only that selectors did not match, the kubelet only that a
+// platform was not found; neither has the list of builds.
 //
 // A pod that waits gets the condition Condition with the status False, and a
 // Warning event of the same reason, which `kubectl describe pod` shows. When it
 // fits after all the condition becomes True. Pods that never had a reason are
 // not written to.
 //
-// judge is pure: it asks package policy, and adds only what a pod's status
-// reveals. Controller feeds it.
+// judge is pure: it calls package policy, and adds only findings from the pod's
+// status. Controller feeds it.
 package podreason
 
 import (
@@ -25,6 +25,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/place"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -34,7 +36,7 @@ const Condition corev1.PodConditionType = "placement.mullion.dev/Fits"
 // The reasons of the condition and of the events.
 const (
 	BuildMismatch  = "WindowsBuildMismatch"  // no node, or not this one, runs images of the build
-	NoWindowsNode  = "NoWindowsNode"         // the pod is for Windows, and the cluster has none
+	NoWindowsNode  = "NoWindowsNode"         // the pod is for Windows, and the cluster has no Windows node
 	NoLinuxNode    = "NoLinuxNode"           // the other way round
 	WrongOS        = "WrongOperatingSystem"  // the image is for another operating system than the node
 	HandlerMissing = "RuntimeHandlerMissing" // no containerd has the RuntimeClass's handler
@@ -45,11 +47,11 @@ const (
 	maxMessageBytes = 1000
 )
 
-// verdict is the reason why a pod cannot run; the zero value means that there
-// is none known.
+// verdict is the reason why a pod cannot run; the zero value means that no
+// reason is known.
 type verdict struct{ Reason, Message string }
 
-// Rules are the rights that the controller needs, beside those of its facts.
+// Rules returns the rights that the controller needs, in addition to the rights for its facts.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}},
@@ -83,7 +85,7 @@ func over(p *corev1.Pod) bool {
 }
 
 // needsReason reports whether the pod may need an explanation: it found no node, or a container
-// on its node was refused, or the pod was told something before.
+// on its node was refused, or the pod has a condition from before.
 func needsReason(p *corev1.Pod) bool {
 	switch {
 	case over(p):
@@ -101,7 +103,7 @@ func needsReason(p *corev1.Pod) bool {
 // refusal is a node's report of a container that it could not start.
 type refusal struct {
 	container, image string
-	platform         bool // while pulling: the image has nothing for the host
+	platform         bool // while pulling: the image has no manifest for the host
 }
 
 // refusals finds the containers of a pod whose image the node refused, by the
@@ -144,7 +146,7 @@ func image(p *corev1.Pod, s corev1.ContainerStatus) string {
 	return s.Image
 }
 
-// reasons are those findings of policy that keep a pod from every node.
+// reasons are the findings of policy that keep a pod from every node.
 var reasons = map[string]string{
 	"WIN222": BuildMismatch, // an index without the nodes' builds
 	"WIN223": BuildMismatch, // a single image of another build
@@ -159,14 +161,14 @@ var reasons = map[string]string{
 	"WIN425": NoSuchLabels,
 }
 
-// order is that in which reasons are told: an image that no node runs stays one
-// when the taint is tolerated.
+// order is the precedence of the reasons: tolerating the taint does not help an
+// image that no node runs.
 var order = []string{NoWindowsNode, BuildMismatch, WrongOS, HandlerMissing, NoSuchLabels, TaintTolerate}
 
 // judge returns the reason why no node can run a pod. object is the pod as a
 // tree, facts describes the cluster; if its nodes are unknown, there is no
 // verdict. judge ignores the evaluator's facts.
-func judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) verdict {
+func judge(e *rule.Set, pod *corev1.Pod, object map[string]any, facts policy.Facts) verdict {
 	if over(pod) || len(facts.Nodes) == 0 {
 		return verdict{}
 	}
@@ -194,8 +196,8 @@ func anywhere(object map[string]any) map[string]any {
 	return out
 }
 
-// lasting are the nodes without the taints that come and go with a node's
-// state (not ready, drained, not yet set up): tolerating those is never the
+// lasting are the nodes without the taints that come and go with a node's state
+// (not ready, drained, not yet set up): tolerating such taints is never the
 // advice.
 func lasting(nodes []policy.Node) []policy.Node {
 	out := slices.Clone(nodes)
@@ -209,20 +211,20 @@ func lasting(nodes []policy.Node) []policy.Node {
 	return out
 }
 
-// system is the operating system that a pod asks the scheduler for, or is known
-// to be for; "" if neither.
-func system(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) string {
+// system returns the operating system that a pod requests from the scheduler or
+// is known to be for, or "" if neither is known.
+func system(e *rule.Set, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) string {
 	if os := pod.Spec.NodeSelector[corev1.LabelOSStable]; os != "" {
 		return os
 	}
-	if all := e.Place(object, facts); len(all) == 1 && all[0].Confidence > policy.Low {
+	if all := place.Pods(e, object, facts); len(all) == 1 && all[0].Confidence > policy.Low {
 		return all[0].OS
 	}
 	return ""
 }
 
-func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
-	if v := worst(e.Evaluate(object, facts)); v != (verdict{}) {
+func judgeUnscheduled(e *rule.Set, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
+	if v := worst(e.Check(object, facts)); v != (verdict{}) {
 		if v.Reason == HandlerMissing {
 			v.Message += aboutHyperV(pod, facts)
 		}
@@ -252,7 +254,7 @@ func worst(findings []policy.Finding) verdict {
 	return verdict{}
 }
 
-// judgeHandler reports whether the pod's node lacks the handler of its
+// judgeHandler returns the verdict on a pod whose node lacks the handler of its
 // RuntimeClass: the kubelet only retries endlessly.
 func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) verdict {
 	if pod.Spec.RuntimeClassName == nil || pod.Status.Phase != corev1.PodPending {
@@ -289,7 +291,7 @@ func named(handlers []string) string {
 }
 
 // judgeOnNode evaluates the report of the pod's node.
-func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
+func judgeOnNode(e *rule.Set, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
 	i := slices.IndexFunc(facts.Nodes, func(n policy.Node) bool { return n.Name == pod.Spec.NodeName })
 	if i < 0 {
 		return verdict{}
@@ -304,7 +306,7 @@ func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, fa
 		case node.OS == windows && (os == windows || !r.platform):
 			text := fmt.Sprintf("container %s: node %s is %s and cannot run the image %s%s", r.container, node.Name,
 				node.Build, r.image, builds(r.image, facts))
-			if v := worst(e.Evaluate(object, facts)); v.Reason == BuildMismatch {
+			if v := worst(e.Check(object, facts)); v.Reason == BuildMismatch {
 				return verdict{BuildMismatch, text + ". " + v.Message}
 			}
 			return verdict{BuildMismatch,

@@ -13,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/manager/controller"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/rule"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -185,7 +187,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := judge(policy.New(facts), tt.pod, object, facts)
+		v := judge(rule.New(facts), tt.pod, object, facts)
 		if v.Reason != tt.want {
 			t.Errorf("%s: %+v, want %q", tt.name, v, tt.want)
 		}
@@ -265,7 +267,7 @@ func TestStrip(t *testing.T) {
 		"crashes":      {waiting("i", on("a", "CrashLoopBackOff", "x")), false},
 		"being set up": {waiting("i", on("a", "ContainerCreating", ""), class("c")), true},
 	} {
-		got, err := strip(tt.pod.DeepCopy())
+		got, err := controller.Strip(needsReason)(tt.pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}

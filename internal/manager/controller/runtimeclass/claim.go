@@ -21,12 +21,12 @@ import (
 
 // Claim returns the webhook that lets users create a RuntimeClass with a name
 // that the controller already uses, such as the guide's windows-2019
-// (docs/internals/controllers.md). It is asked about the creation and
-// the update of RuntimeClasses, and fails open.
+// (docs/internals/controllers.md). It reviews the creation and the update of
+// RuntimeClasses, and fails open.
 //
 // A creation deletes the controller's class, so that it finds the name free. An
-// update that wants another handler, which cannot be changed, keeps the handler
-// and makes the rest the user's.
+// update with another handler, which cannot be changed, keeps the handler and
+// makes the rest the user's.
 //
 // Only the API server may be able to call it, because a caller can have a class
 // deleted. If that is not ensured, client is nil, and the API server refuses

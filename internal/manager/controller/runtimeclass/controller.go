@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -45,7 +41,7 @@ const (
 // Config configures a Controller.
 type Config struct {
 	Log *slog.Logger
-	// Informers may be shared with others; nil makes the controller watch by itself.
+	// Informers may be shared with others.
 	Informers informers.SharedInformerFactory
 	// Events records events for users; nil writes them to the API.
 	Events record.EventRecorder
@@ -55,13 +51,11 @@ type Config struct {
 type Controller struct {
 	client  kubernetes.Interface
 	cfg     Config
-	nodes   corelisters.NodeLister
-	classes nodelisters.RuntimeClassLister
+	nodes   cache.SharedIndexInformer
+	classes cache.SharedIndexInformer
 	queue   controller.Queue
 	vacancy time.Duration
-
-	mu   sync.Mutex
-	said map[string]string // guarded by mu; by class: the last thing that was said about it
+	said    map[string]string // by class: the last event about it; used by the only worker
 }
 
 // New returns a Controller. Its client needs the rights of Rules.
@@ -77,38 +71,19 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.cfg.Events = events
 	}
 	c.queue = controller.NewQueue()
-	factory, stop := controller.Informers(c.cfg.Informers, c.client)
-	defer stop()
-	nodes, classes := factory.Core().V1().Nodes(), factory.Node().V1().RuntimeClasses()
-	c.nodes, c.classes = nodes.Lister(), classes.Lister()
-	watching, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { c.put(o) },
-		UpdateFunc: func(old, now any) {
-			if o, n := old.(*corev1.Node), now.(*corev1.Node); !same(o, n) {
-				c.put(o)
-				c.put(n)
-			}
-		},
-		DeleteFunc: func(o any) { c.put(o) },
-	})
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	seeing, err := classes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.look(o, 0) },
-		UpdateFunc: func(_, o any) { c.look(o, 0) },
-		DeleteFunc: func(o any) { c.look(o, c.vacancy) },
-	})
-	if err != nil {
-		return fmt.Errorf("watch RuntimeClasses: %w", err)
-	}
-	factory.Start(ctx.Done())
-	synced := []cache.InformerSynced{watching.HasSynced, seeing.HasSynced}
-	return controller.Work(ctx, c.cfg.Log, c.queue, synced, 1, c.handle)
+	c.nodes = c.cfg.Informers.Core().V1().Nodes().Informer()
+	c.classes = c.cfg.Informers.Node().V1().RuntimeClasses().Informer()
+	return controller.Watch{Log: c.cfg.Log, Queue: c.queue, Handle: c.handle}.Run(ctx, []controller.Source{
+		{Informer: c.nodes, Handlers: controller.Changes(same, c.put)},
+		{Informer: c.classes, Handlers: cache.ResourceEventHandlerFuncs{
+			AddFunc:    c.look(0),
+			UpdateFunc: func(_, o any) { c.look(0)(o) },
+			DeleteFunc: c.look(c.vacancy),
+		}},
+	}, c.cfg.Informers)
 }
 
-// same reports whether two states of a node ask for the same classes. Most
-// changes of nodes are heartbeats.
+// same reports whether two states of a node need the same classes.
 func same(a, b *corev1.Node) bool {
 	return a.Labels[corev1.LabelOSStable] == b.Labels[corev1.LabelOSStable] &&
 		a.Labels[corev1.LabelWindowsBuild] == b.Labels[corev1.LabelWindowsBuild] &&
@@ -117,47 +92,31 @@ func same(a, b *corev1.Node) bool {
 }
 
 // put queues the class of a node's build.
-func (c *Controller) put(obj any) {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return
-	}
+func (c *Controller) put(n *corev1.Node) {
 	if b, ok := build(n); ok {
 		c.queue.Add(className(b))
 	} else if l := n.Labels[corev1.LabelWindowsBuild]; l != "" {
-		c.cfg.Log.Info("no RuntimeClass for a node whose build of Windows is not known; a newer version may know it",
+		c.cfg.Log.Info("no RuntimeClass for a node whose build of Windows is not known; a newer version may support it",
 			logkey.Node, n.Name, logkey.Build, l)
 	}
 }
 
-// look queues a class if the controller makes one of its name.
-func (c *Controller) look(obj any, after time.Duration) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
-	if err == nil && slices.Contains(classNames(), key) {
-		c.queue.AddAfter(key, after)
-	}
+// look returns a handler that queues a class if the controller makes one of its name.
+func (c *Controller) look(after time.Duration) func(obj any) {
+	return controller.Typed(func(class *nodev1.RuntimeClass) {
+		if slices.Contains(classNames(), class.Name) {
+			c.queue.AddAfter(class.Name, after)
+		}
+	})
 }
 
 // handle brings one class into the state that the nodes require.
 func (c *Controller) handle(ctx context.Context, name string) error {
-	nodes, err := c.nodes.List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool {
+	nodes := slices.DeleteFunc(controller.All[corev1.Node](c.nodes), func(n *corev1.Node) bool {
 		b, ok := build(n)
 		return !ok || className(b) != name
 	})
-	current, err := c.classes.Get(name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read RuntimeClass %s: %w", name, err)
-	}
-	if err != nil {
-		current = nil
-	}
+	current := controller.Find[nodev1.RuntimeClass](c.classes, name)
 	if len(nodes) == 0 { // the class of a build that has lost its nodes stays
 		return nil
 	}
@@ -183,7 +142,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	return c.write(ctx, current, desired)
 }
 
-// write creates, replaces or patches a class, or does nothing.
+// write creates, replaces or patches a class if necessary.
 func (c *Controller) write(ctx context.Context, current, desired *nodev1.RuntimeClass) error {
 	api := c.client.NodeV1().RuntimeClasses()
 	name := desired.Name
@@ -218,10 +177,8 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 	return nil
 }
 
-// say tells users something about a class, once.
+// say emits an event about a class, once.
 func (c *Controller) say(class *nodev1.RuntimeClass, kind, reason, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if what := string(class.UID) + reason + message; c.said[class.Name] != what {
 		c.said[class.Name] = what
 		c.cfg.Events.Event(class, kind, reason, message)

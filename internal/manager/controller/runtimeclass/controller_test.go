@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -40,7 +41,8 @@ func run(t *testing.T, objects []runtime.Object, prepare func(*lab), f func(*lab
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- New(l.client, Config{Log: slog.New(slog.DiscardHandler), Events: l.events}).Run(ctx)
+			done <- New(l.client, Config{Log: slog.New(slog.DiscardHandler), Events: l.events,
+				Informers: informers.NewSharedInformerFactory(l.client, 0)}).Run(ctx)
 		}()
 		l.settle()
 		f(l)

@@ -116,8 +116,8 @@ func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 	}
 }
 
-// tolerations returns tolerations for the Windows taints that all nodes carry:
-// those that name the operating system. Other taints keep pods away for other
+// tolerations returns tolerations for the Windows taints that all nodes carry,
+// if they name the operating system. Other taints keep pods away for other
 // reasons (a node that drains, a team's nodes), which a RuntimeClass must not
 // undo. A taint that some nodes lack is not a reason to tolerate it.
 func tolerations(nodes []*corev1.Node) []corev1.Toleration {
@@ -169,9 +169,9 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patch is the JSON patch that makes a class the desired one; nil if
-// it is. It touches the field scheduling alone, so that what others added (an
-// overhead, annotations) stays, and does nothing to a class that has been taken
+// patch is the JSON patch that turns a class into the desired one, or nil if
+// they are equal. It touches only the field scheduling, so that other fields
+// (an overhead, annotations) stay, and fails on a class that has been taken
 // over meanwhile. The handler is immutable and not looked at.
 func patch(current, desired *nodev1.RuntimeClass) ([]byte, error) {
 	if equality.Semantic.DeepEqual(current.Scheduling, desired.Scheduling) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -27,10 +25,10 @@ import (
 // Config configures a Controller.
 type Config struct {
 	Log *slog.Logger
-	// Taint is kept on every Windows node; the zero value takes those away that
-	// were added before.
+	// Taint is kept on every Windows node; the zero value removes taints added
+	// before.
 	Taint policy.Taint
-	// Informers may be shared with others; nil makes the controller watch by itself.
+	// Informers may be shared with others.
 	Informers informers.SharedInformerFactory
 }
 
@@ -38,10 +36,9 @@ type Config struct {
 type Controller struct {
 	client kubernetes.Interface
 	cfg    Config
-	nodes  corelisters.NodeLister
+	nodes  cache.SharedIndexInformer
 
-	mu    sync.Mutex
-	noted map[string]string // guarded by mu; by node: the last thing that was said about it
+	noted map[string]string // by node: the last note about it; used by the only worker
 }
 
 // New returns a Controller. Its client needs the rights of Rules.
@@ -51,45 +48,28 @@ func New(client kubernetes.Interface, cfg Config) *Controller {
 
 // Run works until the context is cancelled, and then returns nil.
 func (c *Controller) Run(ctx context.Context) error {
-	queue := controller.NewQueue()
-	factory, stop := controller.Informers(c.cfg.Informers, c.client)
-	defer stop()
-	nodes := factory.Core().V1().Nodes()
-	c.nodes = nodes.Lister()
-	put := func(obj any) {
-		// Patch is cheap: it says here already whether there is anything to do.
-		if n, ok := obj.(*corev1.Node); ok {
-			if data, note, err := Patch(n, c.cfg.Taint); data != nil || note != "" || err != nil {
-				queue.Add(n.Name)
-			}
+	c.nodes = c.cfg.Informers.Core().V1().Nodes().Informer()
+	w := controller.Watch{Log: c.cfg.Log, Queue: controller.NewQueue(), Handle: c.handle}
+	return w.Run(ctx, []controller.Source{{Informer: c.nodes, Handlers: controller.Changes(nil, func(n *corev1.Node) {
+		// Patch is cheap, so it filters the nodes here already.
+		if data, note, err := Patch(n, c.cfg.Taint); data != nil || note != "" || err != nil {
+			w.Queue.Add(n.Name)
 		}
-	}
-	watching, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put,
-		UpdateFunc: func(_, obj any) {
-			put(obj)
-		}})
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	factory.Start(ctx.Done())
-	return controller.Work(ctx, c.cfg.Log, queue, []cache.InformerSynced{watching.HasSynced}, 1, c.handle)
+	})}}, c.cfg.Informers)
 }
 
-// handle gives one node what it lacks.
+// handle adds the missing label and taint to one node.
 func (c *Controller) handle(ctx context.Context, name string) error {
-	n, err := c.nodes.Get(name)
-	if apierrors.IsNotFound(err) {
+	n := controller.Find[corev1.Node](c.nodes, name)
+	if n == nil {
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read node %s: %w", name, err)
 	}
 	note, err := c.apply(ctx, n)
 	c.note(name, note)
 	return err
 }
 
-// apply patches a node if it needs it. A node that is gone needs nothing.
+// apply patches a node if it needs it. It skips a node that is gone.
 func (c *Controller) apply(ctx context.Context, n *corev1.Node) (note string, err error) {
 	data, note, err := Patch(n, c.cfg.Taint)
 	if err != nil || data == nil {
@@ -104,10 +84,8 @@ func (c *Controller) apply(ctx context.Context, n *corev1.Node) (note string, er
 	return note, nil
 }
 
-// note logs what cannot be done about a node, once.
+// note logs once why a node cannot be patched.
 func (c *Controller) note(node, text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.noted[node] == text {
 		return
 	}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package windowsnode adds to Windows nodes what placement reads and the
-// kubelet may not have written: the label node.kubernetes.io/windows-build, and
-// the taint that the cluster's owner wants on every Windows node.
+// Package windowsnode adds to Windows nodes the data that placement reads and
+// the kubelet may not have written: the label node.kubernetes.io/windows-build,
+// and the taint that the cluster's owner wants on every Windows node.
 //
-// A label that is there is never changed. The taint of the policy is kept as
-// long as the policy holds. TaintAnnotation records that the controller added
-// it, so that only this taint is removed when the policy is changed or turned
-// off (docs/internals/controllers.md).
+// An existing label is never changed. The taint of the policy is kept as long
+// as the policy holds. TaintAnnotation records that the controller added it, so
+// that only this taint is removed when the policy is changed or turned off
+// (docs/internals/controllers.md).
 //
 // Patch is pure; Controller feeds it.
 package windowsnode
@@ -70,8 +70,8 @@ type taintsPatch struct {
 }
 
 // Patch is the JSON merge patch that a node needs under a taint policy (the
-// zero Taint is none); nil if it needs nothing. note explains to users why the
-// policy cannot be applied to this node; it is usually "".
+// zero Taint means that there is none), or nil if it needs no change. note explains to users
+// why the policy cannot be applied to this node; it is usually "".
 func Patch(n *corev1.Node, want policy.Taint) (data []byte, note string, err error) {
 	if !windows(n) {
 		return nil, "", nil

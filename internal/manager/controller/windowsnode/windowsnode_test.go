@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -147,7 +148,8 @@ func run(t *testing.T, client *fake.Clientset, want string, f func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- New(client, Config{Log: slog.New(slog.DiscardHandler), Taint: taint(want)}).Run(ctx)
+		done <- New(client, Config{Log: slog.New(slog.DiscardHandler), Taint: taint(want),
+			Informers: informers.NewSharedInformerFactory(client, 0)}).Run(ctx)
 	}()
 	settle()
 	f()

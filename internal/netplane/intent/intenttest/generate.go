@@ -178,7 +178,7 @@ func (d *Dice) hostRoute() intent.HostRoute {
 	}
 }
 
-// endpoint makes an endpoint; its ID is often that of another one.
+// endpoint makes an endpoint; its ID often equals another one's.
 func (d *Dice) endpoint() intent.Endpoint {
 	n := d.n(40)
 	e := intent.Endpoint{
@@ -243,8 +243,8 @@ func (d *Dice) endpoint() intent.Endpoint {
 	return e
 }
 
-// loadBalancer makes a load balancer; its ID and front end are often those of
-// another one.
+// loadBalancer makes a load balancer; its ID and front end often equal another
+// one's.
 func (d *Dice) loadBalancer() intent.LoadBalancer {
 	n := d.n(60)
 	lb := intent.LoadBalancer{

@@ -5,14 +5,13 @@ package curl
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ func pemOf(der []byte) string {
 }
 
 // run returns what curl prints to each of its streams.
-func run(t *testing.T, env map[string]string, args ...string) (stdout, stderr string, code int) {
+func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = Run(t.Context(), Env{
@@ -31,7 +30,6 @@ func run(t *testing.T, env map[string]string, args ...string) (stdout, stderr st
 		Stdin:  strings.NewReader(""),
 		Stdout: &out,
 		Stderr: &errs,
-		Getenv: func(name string) string { return env[name] },
 	})
 	return out.String(), errs.String(), code
 }
@@ -59,16 +57,14 @@ func TestMessages(t *testing.T) {
 		{"--retry 99999999999", 2, bad("--retry", "too large number")},
 		{"-d @none", 26, "curl: Failed to open none\n" + bad("-d", "error encountered when reading a file")},
 		{"-X", 2, bad("-X", "requires parameter")},
-		{"--proto-default x y", 1, bad("--proto-default", "a specified protocol is unsupported by libcurl")},
-		{"-:", 2, "curl: missing URL before --next\ncurl: option -:: is badly used here\n" + tryHelp},
+		{"-x p:1 h", 2, bad("-x", "the installed libcurl version does not support this")},
+		{"-b file h", 2, bad("-b", "the installed libcurl version does not support this")},
 		{"-s", 2, "curl: (2) no URL specified\n" + tryHelp},
 		{"", 2, tryHelp},
 		{"http://", 3, told(3, "URL rejected: No host part in the URL")},
 		{"http://h:99999/", 3, told(3, "URL rejected: Port number was not a decimal number between 0 and 65535")},
 		{"ftp://h/", 1, told(1, "Protocol \"ftp\" not supported")},
-		{"--proto =https " + s.http, 1, told(1, "Protocol \"http\" disabled")},
 		{"http://no-such-host.invalid", 6, told(6, "Could not resolve host: no-such-host.invalid")},
-		{"-x no-such-host.invalid http://h/", 5, told(5, "Could not resolve proxy: no-such-host.invalid")},
 		{s.closed, 7, told(7, "Failed to connect to 127.0.0.1 port "+port+" after 0 ms: Could not connect to server")},
 		{"-f " + s.http + "/none", 22, told(22, "The requested URL returned error: 404")},
 		{s.raw + "/empty", 52, told(52, "Empty reply from server")},
@@ -76,9 +72,8 @@ func TestMessages(t *testing.T) {
 		{"-L " + s.http + "/loop", 47, told(47, "Maximum (50) redirects followed")},
 		{s.http + "/short", 18, told(18, "end of response with 95 bytes missing")},
 		{s.http + "/cut", 18, told(18, "transfer closed with outstanding read data remaining")},
-		{"file:///none", 37, told(37, "Couldn't open file /none")},
-		{s.http + "/{a", 3, told(3, fmt.Sprintf("unmatched brace in URL position %d:\n%s/{a\n%s^", len(s.http)+2,
-			s.http, strings.Repeat(" ", len(s.http)+1)))},
+		{"file:///none", 1, told(1, "Protocol \"file\" not supported")},
+		{"h/{a,b}", 3, told(3, "mullion's curl does not expand patterns in URLs: -g takes h/{a,b} as it is")},
 		{s.tls, 60, told(60, "schannel: SEC_E_UNTRUSTED_ROOT (0x80090325) - "+
 			"The certificate chain was issued by an authority that is not trusted.") + badPeerHelp},
 		{
@@ -93,7 +88,7 @@ func TestMessages(t *testing.T) {
 		},
 		{"-w %{nothing} -o NUL " + s.http + "/ok", 0, "curl: unknown --write-out variable: 'nothing'\n"},
 	} {
-		_, errs, code := run(t, nil, strings.Fields(tt.args)...)
+		_, errs, code := run(t, strings.Fields(tt.args)...)
 		if tt.code == 7 {
 			errs = replaceMilliseconds(errs)
 		}
@@ -117,95 +112,74 @@ func replaceMilliseconds(s string) string {
 	return before + " after 0 ms" + after
 }
 
-// TestOptions: each option is implemented, or refused by name, and what is
-// refused is said in docs/fidelity.
+// TestOptions: each option is implemented, ignored or refused by name, and
+// docs/fidelity lists those that are not refused.
 func TestOptions(t *testing.T) {
-	if !slices.IsSortedFunc(options, func(a, b option) int { return cmp.Compare(a.long, b.long) }) {
-		t.Error("options are not sorted")
-	}
 	page, err := os.ReadFile("../../../../docs/fidelity/images.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	accepted := strings.Fields(ignoredFlags + " " + ignoredValues)
 	for _, o := range options {
-		if o.do != nil {
-			continue
+		accepted = append(accepted, o.long)
+	}
+	for _, name := range accepted {
+		if !bytes.Contains(page, []byte("`--"+name+"`")) {
+			t.Errorf("docs/fidelity/images.md does not list --%s", name)
 		}
-		_, errs, code := run(t, nil, "--"+o.long, "value", "http://127.0.0.1:1/")
-		want := bad("--"+o.long, "the installed libcurl version does not support this")
-		if errs != want || code != 2 {
-			t.Errorf("--%s: exit %d, %q", o.long, code, errs)
+	}
+	for name := range strings.FieldsSeq(refused) {
+		_, errs, code := run(t, "--"+name, "value", "http://127.0.0.1:1/")
+		want := bad("--"+name, "the installed libcurl version does not support this")
+		if errs != want || code != 2 || slices.Contains(accepted, name) {
+			t.Errorf("--%s: exit %d, %q", name, code, errs)
 		}
-		if !bytes.Contains(page, []byte("`--"+o.long+"`")) {
-			t.Errorf("docs/fidelity/images.md does not list --%s among the refused options", o.long)
+	}
+	for letter, name := range shorts {
+		if o, ok := findShort(letter); !ok || o.long != name {
+			t.Errorf("-%c is %+v, not --%s", letter, o, name)
 		}
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, tt := range []struct{ pattern, name, want string }{
-		{"h/{a,b}/[1-3:2]", "#1.#2", "h/a/1=a.1 h/a/3=a.3 h/b/1=b.1 h/b/3=b.3"},
-		{"h/[08-10]", "f#1#9", "h/08=f08#9 h/09=f09#9 h/10=f10#9"},
-		{"h/[a-c]", "#1", "h/a=a h/b=b h/c=c"},
-		{"[::1]:80/[1-2]", "#1", "[::1]:80/1=1 [::1]:80/2=2"},
-		{`h/\{a\}`, "", "h/{a}="},
-		{`h/{a\,b,c}`, "#1", "h/a,b=a,b h/c=c"},
+// TestIgnored: options that change nothing take the value that curl's take.
+func TestIgnored(t *testing.T) {
+	s := startServers(t)
+	args := append(strings.Fields("-qsN --no-alpn --noproxy * --keepalive-time 5 --tlsv1.2 -#"), s.http+"/ok")
+	if out, errs, code := run(t, args...); out != "hello\n" || code != 0 {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// TestResolve: --resolve takes the place of the name service.
+func TestResolve(t *testing.T) {
+	s := startServers(t)
+	_, number, _ := net.SplitHostPort(strings.TrimPrefix(s.http, "http://"))
+	name := "example.test:" + number
+	out, errs, code := run(t, "-s", "--resolve", name+":127.0.0.1", "http://"+name+"/ok")
+	if out != "hello\n" || code != 0 {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// TestURL: the parts of a URL that requests use.
+func TestURL(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"h", "http://h/ 80 h"},
+		{"https://u:p@h:443/a/../b?q=[]#f", "https://u:p@h:443/b?q=[]#f 443 h"},
+		{"http://[::1]:81/a", "http://[::1]:81/a 81 [::1]:81"},
+		{"http://[fe80::1%25eth0]", "http://[fe80::1%25eth0]/ 80 [fe80::1]"},
+		{"h/[1-2]", "curl: (3)"},
+		{"http://h/{a}", "curl: (3)"},
 	} {
-		matches, err := glob(tt.pattern)
-		var got []string
-		for _, m := range matches {
-			got = append(got, m.url+"="+fillName(tt.name, m.parts))
+		u, err := parseURL(tt.url, false)
+		got := fmt.Sprintf("curl: (%d)", codeOf(err))
+		if err == nil {
+			got = fmt.Sprintf("%s %s %s", u, port(u), hostHeader(u))
 		}
-		if err != nil || strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %q, %v; want %q", tt.pattern, got, err, tt.want)
+		if got != tt.want {
+			t.Errorf("%s: %s, %v; want %s", tt.url, got, err, tt.want)
 		}
-	}
-	if _, err := glob("[1-999][1-999]"); err == nil || err.Error() != "range overflow" {
-		t.Errorf("too many: %v", err)
-	}
-}
-
-// TestProxyEnvironment: which proxy is used for which URL.
-func TestProxyEnvironment(t *testing.T) {
-	env := map[string]string{"http_proxy": "p:1", "HTTPS_PROXY": "http://q:2", "NO_PROXY": ".example.com,10.0.0.0/8"}
-	for url, want := range map[string]string{
-		"http://a/":             "p:1",
-		"https://a/":            "q:2",
-		"http://x.example.com/": "",
-		"http://example.com/":   "",
-		"http://10.1.2.3/":      "",
-		"http://notexample.com": "p:1",
-	} {
-		c := (&global{env: Env{Getenv: func(n string) string { return env[n] }}}).newClient(newOperation())
-		u, err := parseURL(url, "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := c.proxyFor(u)
-		got := ""
-		if p != nil {
-			got = p.hostPort()
-		}
-		if got != want || err != nil {
-			t.Errorf("%s: %q, %v; want %q", url, got, err, want)
-		}
-	}
-}
-
-// TestConfigFromHome: curl reads .curlrc unless -q comes first.
-func TestConfigFromHome(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(r.UserAgent()))
-	}))
-	defer srv.Close()
-	home := t.TempDir()
-	write(t, filepath.Join(home, "_curlrc"), "user-agent = \"from home\"\n")
-	env := map[string]string{"USERPROFILE": home}
-	if out, _, code := run(t, env, srv.URL); out != "from home" || code != 0 {
-		t.Errorf("%q, %d", out, code)
-	}
-	if out, _, code := run(t, env, "-q", srv.URL); out != "curl/"+version || code != 0 {
-		t.Errorf("with -q: %q, %d", out, code)
 	}
 }
 
@@ -221,7 +195,6 @@ func TestTextMode(t *testing.T) {
 			Args:     append(strings.Fields(args), srv.URL),
 			Stdout:   &out,
 			Stderr:   &out,
-			Getenv:   func(string) string { return "" },
 			TextMode: true,
 		})
 		if out.String() != want {
@@ -230,27 +203,24 @@ func TestTextMode(t *testing.T) {
 	}
 }
 
-// FuzzArguments: no command line and no file of options makes curl panic.
+// FuzzArguments: no command line makes curl panic.
 func FuzzArguments(f *testing.F) {
-	f.Add("-sSfLo x", "url = \"x\"\n-H \"a: b\"")
-	f.Add("--expand-url {{a:b64}} --variable a=1 -F a=@b;type=x", "data-urlencode=a@b\nwrite-out \"%{json}\"")
-	f.Add("-r 1-2 -C - --tls-max 1.2 -z 1 -b x -m 1.5 --rate 2/3s -E a:b", "next\n")
-	f.Fuzz(func(t *testing.T, line, config string) {
+	f.Add("-sSfLo x")
+	f.Add("-F a=@b;type=x --data-urlencode a@b --json {} -u a http://[::1]/{a}")
+	f.Add("-m 1.5 --retry 2 --resolve a:1:b -b x=y -T f -w %{http_code}%header{x} x:1")
+	f.Fuzz(func(t *testing.T, line string) {
 		t.Chdir(t.TempDir())
-		write(t, "config", config)
 		var out bytes.Buffer
-		env := Env{Stdin: strings.NewReader(""), Getenv: func(string) string { return "" }}
-		g := &global{env: env, out: &output{w: &out}, errs: &out}
-		p := &parser{global: g, options: slices.Clone(options)}
-		p.options = slices.DeleteFunc(p.options, func(o option) bool { return o.takes == file && o.long == "stderr" })
-		p.next()
-		_ = p.args(strings.Fields(line)) // whatever it says
-		_ = p.configFile("config")       // the same
-		for _, o := range g.operations {
-			for _, n := range o.nodes {
-				_, _ = glob(n.url)                            // the same
-				_, _ = parseURL(n.url, o.protoDefault, false) // the same
-			}
+		c := &client{
+			env: Env{Stdin: strings.NewReader(""), Stderr: &out},
+			out: &output{w: &out},
 		}
+		_ = c.args(strings.Fields(line)) // any mistake
+		for _, u := range c.opts.urls {
+			_, _ = parseURL(u, c.opts.globOff) // the same
+		}
+		tr := &transfer{client: c, url: &url.URL{}, sink: &sink{c: c}}
+		tr.begin()
+		tr.writeOutput()
 	})
 }

@@ -6,7 +6,6 @@ package curl
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -66,13 +65,7 @@ func readDifferentials(t *testing.T) []differential {
 var inputs = map[string]string{
 	"in.txt":      "line one\nline two\r\nend",
 	"headers.txt": "X-One: 1\nX-Two: 2\r\n# no\n\nX-Three: 3\n",
-	"cookies.txt": "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\ts1\n" +
-		"127.0.0.1\tFALSE\t/\tFALSE\t4000000000\tkept\tk1\n127.0.0.1\tFALSE\t/\tFALSE\t1\told\to1\n" +
-		"other.test\tFALSE\t/\tFALSE\t0\tno\tn\n",
-	"netrc":      "machine other login x password y\nmachine 127.0.0.1 login me password secret\n",
-	"old.txt":    "\"old\"\n",
-	"format.txt": "<%{http_code}>\n",
-	"part.txt":   "01",
+	"format.txt":  "<%{http_code}>\n",
 }
 
 // TestDifferential compares with testdata/differential.txt, and that with curl.
@@ -112,7 +105,6 @@ func runOurs(t *testing.T, dir string, args []string, stdin string) (string, int
 		Stdin:  strings.NewReader(stdin),
 		Stdout: &out,
 		Stderr: io.Discard,
-		Getenv: func(string) string { return "" },
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -134,7 +126,7 @@ func runReal(t *testing.T, path, dir string, args []string, stdin string) (strin
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// perform runs a command line in a directory of its own and describes what it
+// perform runs a command line in a new directory and describes what it
 // did, without what changes from run to run.
 func (s *servers) perform(t *testing.T, d differential, run func(dir string, args []string) (string, int)) string {
 	t.Helper()
@@ -143,8 +135,6 @@ func (s *servers) perform(t *testing.T, d differential, run func(dir string, arg
 		write(t, filepath.Join(dir, name), content)
 	}
 	write(t, filepath.Join(dir, "ca.pem"), s.ca)
-	write(t, filepath.Join(dir, "config.txt"), "# comment\n"+
-		"url = \""+s.raw+"/config\"\n-H \"X-C: d\\\"q\"\nuser-agent: x\n")
 	s.flaky = 0
 	hostOf := func(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 	words := strings.NewReplacer("HOST", s.http, "RAW", s.raw, "TLS", s.tls, "PORT", hostOf(s.raw),
@@ -166,7 +156,7 @@ func (s *servers) perform(t *testing.T, d differential, run func(dir string, arg
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if string(data) != inputs[name] && name != "ca.pem" && name != "config.txt" {
+		if string(data) != inputs[name] && name != "ca.pem" {
 			fmt.Fprintf(&b, "\n-- %s --\n%s", name, data)
 		}
 		return err
@@ -291,10 +281,6 @@ func (s *servers) handlers() http.Handler {
 		_, _ = fmt.Fprintf(w, "%s %s %s\n%s\n", r.Method, r.URL, r.Header.Get("Authorization"), body)
 	})
 	handle("/files/", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "file %s\n", r.URL.Path) })
-	handle("/disposition", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Disposition", `attachment; filename="../given name.txt"`)
-		_, _ = io.WriteString(w, "disposed\n")
-	})
 	handle("/form", func(w http.ResponseWriter, r *http.Request) {
 		mr, err := r.MultipartReader()
 		if err != nil {
@@ -322,18 +308,11 @@ func (s *servers) handlers() http.Handler {
 	})
 	handle("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, s.raw+"/", http.StatusFound) })
 	handle("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
-	handle("/gzip", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		_, _ = io.WriteString(z, "unzipped\n")
-		_ = z.Close()
-	})
 	s.faults(handle)
-	s.accounts(handle)
 	return mux
 }
 
-// faults are answers that are cut, slow, partial or out of date.
+// faults are answers that are cut, slow or late.
 func (s *servers) faults(handle func(string, func(http.ResponseWriter, *http.Request))) {
 	hijack := func(answer string) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -350,12 +329,6 @@ func (s *servers) faults(handle func(string, func(http.ResponseWriter, *http.Req
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	handle("/ranges", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeContent(w, r, "x.txt", time.Time{}, strings.NewReader("0123456789"))
-	})
-	handle("/dated", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeContent(w, r, "x.txt", time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC), strings.NewReader("dated\n"))
-	})
 	handle("/flaky", func(w http.ResponseWriter, _ *http.Request) {
 		if s.flaky++; s.flaky < 2 {
 			w.WriteHeader(503)
@@ -363,42 +336,5 @@ func (s *servers) faults(handle func(string, func(http.ResponseWriter, *http.Req
 			return
 		}
 		_, _ = io.WriteString(w, "now\n")
-	})
-}
-
-// accounts are answers that depend on the caller.
-func (s *servers) accounts(handle func(string, func(http.ResponseWriter, *http.Request))) {
-	handle("/cookies", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Add("Set-Cookie", "a=1; Path=/")
-		w.Header().Add("Set-Cookie", "b=2; Path=/cookies; HttpOnly")
-		w.Header().Add("Set-Cookie", "c=3; Expires=Wed, 01 Jan 2070 00:00:00 GMT; Path=/")
-		w.Header().Add("Set-Cookie", "d=4; Path=/elsewhere")
-		w.Header().Add("Set-Cookie", "e=5; Max-Age=0")
-		_, _ = io.WriteString(w, "baked\n")
-	})
-	handle("/cookies/echo", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Header.Get("Cookie")+"\n")
-	})
-	handle("/etag", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("ETag", `"tag"`)
-		_, _ = io.WriteString(w, "tagged\n")
-	})
-	handle("/basic", func(w http.ResponseWriter, r *http.Request) {
-		user, password, ok := r.BasicAuth()
-		if !ok {
-			w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
-			w.WriteHeader(401)
-		}
-		_, _ = fmt.Fprintf(w, "%s %s\n", user, password)
-	})
-	handle("/digest", func(w http.ResponseWriter, r *http.Request) {
-		params, ok := challenge(r.Header.Values("Authorization"), "Digest")
-		if !ok {
-			w.Header().Set("WWW-Authenticate", `Digest realm="r", nonce="n", qop="auth", algorithm=MD5`)
-			w.WriteHeader(401)
-			return
-		}
-		_, _ = fmt.Fprintf(w, "%s %s %s %d\n", params["username"], params["uri"], params["qop"],
-			len(params["response"]))
 	})
 }

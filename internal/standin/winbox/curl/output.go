@@ -5,25 +5,21 @@ package curl
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
-// output is standard output, which transfers in parallel share.
+// output is standard output.
 type output struct {
-	mu   sync.Mutex
 	w    io.Writer
-	text bool // until a body was written to it
+	text bool // until a body is written to it
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if !o.text {
 		return o.w.Write(p)
 	}
@@ -33,85 +29,50 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (o *output) binary() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = false
+// A target is the value of one --output or --remote-name.
+type target struct {
+	name   string // empty or "-" is standard output
+	remote bool   // the name comes from the URL
 }
 
-// sink is where a transfer's body goes: a file that is made when the first byte
-// comes, or standard output.
+// sink is where a transfer's body goes: standard output, or a file, which is
+// created when the first byte arrives.
 type sink struct {
-	g *global
-	o *operation
-
-	name     string // empty: standard output
-	fromName bool   // the server gave the name, with Content-Disposition
-	file     *os.File
-	offset   int64 // where --continue-at began
-	written  int64
-	discard  bool
+	c       *client
+	name    string // empty is standard output
+	file    *os.File
+	discard bool // Windows' null device
 }
 
-func (s *sink) Write(p []byte) (int, error) {
-	if s.discard {
-		return len(p), nil
+// newSink returns the sink of a URL.
+func (c *client) newSink(to target, u *url.URL) (*sink, error) {
+	name := to.name
+	if to.remote {
+		name = remoteFileName(u)
 	}
-	if s.name == "" {
-		n, err := s.g.out.Write(p)
-		s.written += int64(n)
-		if err != nil {
-			return n, s.failed(len(p), n)
-		}
-		return n, nil
-	}
-	if err := s.open(); err != nil {
-		return 0, s.failed(len(p), 0)
-	}
-	if s.discard {
-		return len(p), nil
-	}
-	n, err := s.file.Write(p)
-	s.written += int64(n)
-	if err != nil {
-		return n, s.failed(len(p), n)
-	}
-	return n, nil
-}
-
-func (s *sink) failed(want, got int) error {
-	return fail(exitWrite, "Failure writing output to destination, passed %d returned %d", want, got)
-}
-
-// open makes the file, once.
-func (s *sink) open() error {
-	if s.file != nil {
-		return nil
-	}
-	if isNull(s.name) {
-		s.discard = true
-		return nil
-	}
-	flags := os.O_WRONLY | os.O_CREATE
 	switch {
-	case s.o.resume && s.offset > 0:
-		flags |= os.O_APPEND
-	case s.o.noClobber || s.fromName && !s.o.clobber:
-		flags |= os.O_EXCL
-	default:
-		flags |= os.O_TRUNC
+	case name == "" || name == "-":
+		c.out.text = false
+		return &sink{c: c}, nil
+	case isNull(name):
+		return &sink{c: c, name: name, discard: true}, nil
 	}
-	name := s.name
-	f, err := os.OpenFile(name, flags, 0o666)
-	for n := 1; s.o.noClobber && errors.Is(err, fs.ErrExist) && n < 100; n++ {
-		name = fmt.Sprintf("%s.%d", s.name, n)
-		f, err = os.OpenFile(name, flags, 0o666)
+	if c.opts.outputDir != "" {
+		name = c.opts.outputDir + "/" + name
 	}
-	if err != nil {
-		s.g.warnf("Failed to open the file %s: %s", s.name, strerror(err))
-		return err
+	return &sink{c: c, name: name}, c.makeDirs(name)
+}
+
+// makeDirs is --create-dirs.
+func (c *client) makeDirs(name string) error {
+	if !c.opts.createDirs {
+		return nil
 	}
-	s.name, s.file = name, f
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		c.errorf("Failed to create directory %s: %s", dir, strerror(err))
+		return &failure{code: exitWrite}
+	}
 	return nil
 }
 
@@ -120,48 +81,54 @@ func isNull(name string) bool {
 	return strings.EqualFold(name, "NUL") || strings.EqualFold(name, `\\.\NUL`)
 }
 
-// strerror is the C library's text of an error.
-func strerror(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "No such file or directory"
-	case errors.Is(err, fs.ErrExist):
-		return "File exists"
-	case errors.Is(err, fs.ErrPermission):
-		return "Permission denied"
+func (s *sink) Write(p []byte) (int, error) {
+	if s.discard {
+		return len(p), nil
 	}
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
+	var w io.Writer = s.c.out
+	if s.name != "" {
+		if err := s.open(); err != nil {
+			return 0, fail(exitWrite, "Failure writing output to destination, passed %d returned 0", len(p))
+		}
+		w = s.file
 	}
-	return err.Error()
+	n, err := w.Write(p)
+	if err != nil {
+		return n, fail(exitWrite, "Failure writing output to destination, passed %d returned %d", len(p), n)
+	}
+	return n, nil
+}
+
+// open creates the file, once.
+func (s *sink) open() (err error) {
+	if s.file != nil {
+		return nil
+	}
+	if s.file, err = os.Create(s.name); err != nil {
+		s.c.warnf("Failed to open the file %s: %s", s.name, strerror(err))
+	}
+	return err
 }
 
 // again empties the file for another try.
-func (s *sink) again() {
-	if s.file == nil || s.written == 0 {
-		return
+func (s *sink) again() error {
+	if s.file == nil {
+		return nil
 	}
-	s.g.notef("Throwing away %d bytes", s.written)
-	if err := s.file.Truncate(s.offset); err != nil {
-		s.g.errorf("Failed to truncate file")
-		return
+	if err := s.file.Truncate(0); err != nil {
+		return fail(exitWrite, "Failed to truncate file")
 	}
-	if _, err := s.file.Seek(s.offset, io.SeekStart); err != nil {
-		s.g.errorf("Failed seeking to end of file")
-		return
-	}
-	s.written = 0
+	_, err := s.file.Seek(0, io.SeekStart)
+	return err
 }
 
-// close ends the output; a transfer that brought nothing leaves an empty file.
-func (s *sink) close(err error, unmet bool) error {
+// close ends the output; a transfer without a body leaves an empty file.
+func (s *sink) close(err error) error {
 	if s.name == "" || s.discard {
 		return err
 	}
-	if err == nil && s.file == nil && !unmet {
-		if s.open() != nil {
-			err = &failure{code: exitWrite, quiet: true}
-		}
+	if err == nil && s.open() != nil {
+		return &failure{code: exitWrite}
 	}
 	if s.file == nil {
 		return err
@@ -169,80 +136,19 @@ func (s *sink) close(err error, unmet bool) error {
 	if closeErr := s.file.Close(); closeErr != nil && err == nil {
 		err = fail(exitWrite, "Failed writing body")
 	}
-	if err != nil && s.o.removeOnError {
-		if os.Remove(s.name) == nil {
-			s.g.notef("Removed output file: %s", s.name)
-		} else {
-			s.g.warnf("Failed removing: %s", s.name)
-		}
-	}
 	return err
 }
 
-// setName prepares the file that a URL is written to.
-func (s *sink) setName(n *node, u *address, m match) error {
-	name := n.output
+// strerror is the C library's text of an error.
+func strerror(err error) string {
 	switch {
-	case n.remoteName:
-		if name = u.remoteFileName(); name == "" {
-			name = "curl_response"
-			s.g.warnf("No remote file name, uses %q", name)
-		}
-	case name == "-" || name == "":
-		s.g.out.binary()
-		s.offset = s.o.resumeFrom
-		return nil
-	case !s.o.globOff:
-		if name = fillName(name, m.parts); name == "" {
-			s.g.warnf("output glob produces empty string")
-			return &failure{code: exitWrite, quiet: true}
-		}
+	case errors.Is(err, fs.ErrNotExist):
+		return "No such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		return "Permission denied"
 	}
-	if s.o.outputDir != "" && !isNull(name) {
-		name = s.o.outputDir + "/" + name
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
 	}
-	if err := s.o.makeDirs(s.g, name); err != nil {
-		return err
-	}
-	s.name = name
-	if s.o.resumeHere {
-		if info, err := os.Stat(name); err == nil {
-			s.offset = info.Size()
-		}
-	} else {
-		s.offset = s.o.resumeFrom
-	}
-	return nil
-}
-
-// makeDirs is --create-dirs.
-func (o *operation) makeDirs(g *global, name string) error {
-	if !o.createDirs {
-		return nil
-	}
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		g.errorf("Failed to create directory %s: %s", dir, strerror(err))
-		return &failure{code: exitWrite, quiet: true}
-	}
-	return nil
-}
-
-// takeName honors the name in Content-Disposition.
-func (s *sink) takeName(header string) {
-	for parameter := range strings.SplitSeq(header, ";") {
-		value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "filename=")
-		if !ok {
-			continue
-		}
-		name, _ := word(strings.Replace(value, "'", `"`, 2), ";")
-		if name = sanitize(baseName(name)); name == "" {
-			return
-		}
-		if s.o.outputDir != "" {
-			name = s.o.outputDir + "/" + name
-		}
-		s.name, s.fromName = name, true
-		return
-	}
+	return err.Error()
 }

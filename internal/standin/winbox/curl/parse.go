@@ -6,12 +6,15 @@ package curl
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
+	"io"
+	"math"
+	"os"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// What is wrong with an option: src/tool_helpers.c, param2text.
+// Mistakes in the use of an option: src/tool_helpers.c, param2text.
 var (
 	errUnknown     = errors.New("is unknown")
 	errNoParameter = errors.New("requires parameter")
@@ -20,305 +23,185 @@ var (
 	errNegative    = errors.New("expected a positive numerical parameter")
 	errTooLarge    = errors.New("too large number")
 	errNotBuilt    = errors.New("the installed libcurl version does not support this")
-	errNoProtocol  = errors.New("a specified protocol is unsupported by libcurl")
 	errNoPrefix    = errors.New("the given option cannot be reversed with a --no- prefix")
-	errCombined    = errors.New("--continue-at and --remote-header-name cannot be combined")
 	errRead        = errors.New("error encountered when reading a file")
-	errExpand      = errors.New("variable expansion failure")
 	errBlank       = errors.New("blank argument where content is expected")
-	errVariable    = errors.New("syntax error in --variable argument")
-	errGarbage     = errors.New("had unsupported trailing garbage")
 )
 
 // Requests to print something and end.
 var (
 	errHelp    = errors.New("help")
 	errVersion = errors.New("version")
-	errManual  = errors.New("manual")
 )
 
-// parser reads the command line and files of options.
-type parser struct {
-	*global
-	op     *operation // that options apply to
-	levels int        // of files that name files
-
-	options []option // sorted by name
-}
-
-// find returns the option of a long name. curl 8 takes no abbreviations.
-func (p *parser) find(long string) (option, bool) {
-	i, ok := slices.BinarySearchFunc(p.options, long, func(o option, name string) int {
-		return strings.Compare(o.long, name)
-	})
-	if !ok {
-		return option{}, false
-	}
-	return p.options[i], true
-}
-
-func (p *parser) findShort(c byte) (option, bool) {
-	i := slices.IndexFunc(p.options, func(o option) bool { return o.short == c && c != 0 })
-	if i < 0 {
-		return option{}, false
-	}
-	return p.options[i], true
-}
-
-// maxConfigLevels is how deep files of options may name others (CONFIG_MAX_LEVELS).
-const maxConfigLevels = 5
-
-// next begins another operation.
-func (p *parser) next() {
-	p.op = newOperation()
-	p.operations = append(p.operations, p.op)
-}
-
-// badOption is an error that names the argument it is about.
-type badOption struct {
-	arg string
-	err error
-}
-
-func (b *badOption) Error() string { return b.err.Error() }
-func (b *badOption) Unwrap() error { return b.err }
-
 // args reads the arguments of the command line.
-func (p *parser) args(args []string) error {
+func (c *client) args(args []string) error {
 	flags := true
-	for i := 0; i < len(args); i++ {
-		a := args[i]
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		var used bool
 		var err error
 		switch {
-		case !flags || !strings.HasPrefix(a, "-"):
-			err = p.url(a, true)
-		case a == "--":
+		case !flags || !strings.HasPrefix(arg, "-"):
+			err = c.addURL(arg, true)
+		case arg == "--":
 			flags = false
+		case strings.HasPrefix(arg, "--"):
+			used, err = c.long(arg[2:], args)
 		default:
-			var next *string
-			if i+1 < len(args) {
-				next = &args[i+1]
-			}
-			var used bool
-			used, err = p.option(a, next)
-			if used {
-				i++
-			}
+			used, err = c.letters(arg[1:], args)
 		}
 		if err != nil {
-			return &badOption{a, err}
+			return fmt.Errorf("option %s: %w", arg, err)
 		}
-	}
-	if p.op.remoteHeaderName && p.op.resumeHere {
-		return errCombined
+		if used {
+			args = args[1:]
+		}
 	}
 	return nil
 }
 
-// option applies one argument that begins with a dash, or a word of a file
-// of options, and reports whether it took the next argument.
-func (p *parser) option(arg string, next *string) (bool, error) {
-	if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") {
-		return p.short(arg[1:], next)
-	}
-	name := strings.TrimPrefix(arg, "--")
+// long applies a long option and reports whether it took the next argument.
+func (c *client) long(name string, rest []string) (bool, error) {
 	name, no := strings.CutPrefix(name, "no-")
-	expand := false
-	if !no {
-		name, expand = strings.CutPrefix(name, "expand-")
-	}
-	o, ok := p.find(name)
+	o, ok := find(name)
 	switch {
 	case !ok:
 		return false, errUnknown
 	case no && o.takes != boolean:
 		return false, errNoPrefix
 	case o.takes == none || o.takes == boolean:
-		if expand {
-			return false, errExpand
-		}
-		return false, p.apply(o, "", !no)
-	case o.long == "help":
-		topic := ""
-		if next != nil {
-			topic = *next
-		}
-		return false, p.apply(o, topic, true)
-	case next == nil:
+		return false, c.apply(o, "", !no)
+	case len(rest) == 0:
 		return false, errNoParameter
 	}
-	value := *next
-	if expand {
-		var err error
-		if value, err = p.expand(value); err != nil {
-			return false, err
-		}
-	}
-	return true, p.apply(o, value, true)
+	return true, c.apply(o, rest[0], true)
 }
 
-// short applies letters that stand together; the value of the last may follow
-// it at once.
-func (p *parser) short(letters string, next *string) (bool, error) {
+// letters applies combined letters; the value of the last one may
+// follow it at once.
+func (c *client) letters(letters string, rest []string) (bool, error) {
 	if letters == "" {
 		return false, errUnknown
 	}
 	for i := range len(letters) {
-		o, ok := p.findShort(letters[i])
+		o, ok := findShort(letters[i])
 		switch {
 		case !ok:
 			return false, errUnknown
 		case o.takes == none || o.takes == boolean:
-			if err := p.apply(o, "", true); err != nil {
+			if err := c.apply(o, "", true); err != nil {
 				return false, err
 			}
-			continue
 		case i+1 < len(letters):
-			return false, p.apply(o, letters[i+1:], true)
-		case o.long == "help":
-			return false, p.apply(o, "", true)
-		case next == nil:
+			return false, c.apply(o, letters[i+1:], true)
+		case len(rest) == 0:
 			return false, errNoParameter
+		default:
+			return true, c.apply(o, rest[0], true)
 		}
-		return true, p.apply(o, *next, true)
 	}
 	return false, nil
 }
 
-func (p *parser) apply(o option, value string, on bool) error {
-	if o.do == nil {
-		return errNotBuilt
-	}
+func (c *client) apply(o option, value string, on bool) error {
 	if o.takes == file && len(value) > 1 && value[0] == '-' {
-		p.warnf("The filename argument '%s' looks like a flag.", value)
+		c.warnf("The filename argument '%s' looks like a flag.", value)
 	}
-	return o.do(p, value, on)
+	return o.do(c, value, on)
 }
 
-// report prints why the arguments could not be read, or what they asked for,
+// reportUsage prints why the arguments could not be read, or the requested help,
 // and returns the exit code.
-func (p *parser) report(err error) int {
+func (c *client) reportUsage(err error) int {
 	switch {
-	case errors.Is(err, errHelp), errors.Is(err, errManual):
+	case errors.Is(err, errHelp):
+		_, _ = io.WriteString(c.out, help)
 		return 0
 	case errors.Is(err, errVersion):
-		p.printVersion()
+		_, _ = io.WriteString(c.out, versionText)
 		return 0
 	}
 	if f, ok := errors.AsType[*failure](err); ok {
-		p.errorf("(%d) %s", f.code, f.text)
-		return f.code
+		return c.report(f)
 	}
-	if b, ok := errors.AsType[*badOption](err); ok {
-		p.errorf("option %s: %v", b.arg, b.err)
-	} else {
-		p.errorf("%v", err)
-	}
-	p.tryHelp()
-	switch {
-	case errors.Is(err, errNoProtocol):
-		return exitUnsupported
-	case errors.Is(err, errRead):
+	c.errorf("%v", err)
+	c.tryHelp()
+	if errors.Is(err, errRead) {
 		return exitRead
 	}
 	return exitFailedInit
 }
 
-// defaultConfig reads the user's file of options: src/tool_findfile.c.
-func (p *parser) defaultConfig() {
-	for _, v := range []string{"CURL_HOME", "XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA"} {
-		dir := p.env.Getenv(v)
-		if dir == "" {
-			continue
-		}
-		for _, name := range []string{".curlrc", "_curlrc"} {
-			if f := filepath.Join(dir, name); fileExists(f) {
-				_ = p.configFile(f) // curl goes on after the message
-				return
-			}
+const help = `Usage: curl [options...] <url>
+ -d, --data <data>           HTTP POST data
+ -f, --fail                  Fail fast with no output on HTTP errors
+ -h, --help <subject>        Get help for commands
+ -o, --output <file>         Write to file instead of stdout
+ -O, --remote-name           Write output to file named as remote file
+ -i, --show-headers          Show response headers in output
+ -s, --silent                Silent mode
+ -T, --upload-file <file>    Transfer local FILE to destination
+ -u, --user <user:password>  Server user and password
+ -A, --user-agent <name>     Send User-Agent <name> to server
+ -v, --verbose               Make the operation more talkative
+ -V, --version               Show version number and quit
+
+This is not the full help. mullion's documentation lists the options of this
+curl (docs/fidelity/images.md).
+`
+
+// versionText is the text of Windows' curl, with the protocols and features of this one.
+const versionText = "curl " + version + " (Windows) libcurl/" + version + " Schannel zlib/1.3.1 WinIDN\n" +
+	"Release-Date: 2025-04-02\nProtocols: http https\nFeatures: AsynchDNS IPv6 Largefile libz SSL threadsafe Unicode\n"
+
+// parseNumber reads digits, below 2³¹.
+func parseNumber(s string) (int, error) {
+	if strings.HasPrefix(s, "-") {
+		if _, err := strconv.Atoi(s); err == nil {
+			return 0, errNegative
 		}
 	}
+	n, err := strconv.ParseUint(s, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errTooLarge
+	case err != nil:
+		return 0, errNumber
+	}
+	return int(n), nil
 }
 
-// config is --config.
-func (p *parser) config(name string, _ bool) error { return p.configFile(name) }
+func parseSeconds(s string) (time.Duration, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f < 0 || strings.Trim(s, "0123456789.") != "" {
+		return 0, errNumber
+	}
+	if f > math.MaxInt64/float64(time.Second) {
+		return 0, errTooLarge
+	}
+	return time.Duration(f * float64(time.Second)), nil
+}
 
-// configFile reads a file of options: curl.se/docs/manpage.html#-K.
-func (p *parser) configFile(name string) error {
-	if p.levels++; p.levels > maxConfigLevels {
-		p.errorf("Max config file recursion level reached (%d)", maxConfigLevels)
-		return errBadUse
-	}
-	defer func() { p.levels-- }()
-	data, err := p.read(name)
-	if err != nil {
-		return errRead
-	}
+// read returns the content of a file, or of standard input for "-".
+func (c *client) read(name string) ([]byte, error) {
 	if name == "-" {
-		name = "<stdin>"
+		return io.ReadAll(c.env.Stdin)
 	}
-	for i, line := range strings.Split(string(data), "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		option, param := p.configLine(line, fmt.Sprintf("%s:%d", name, i+1))
-		used, err := p.option(option, param)
-		if err == nil && param != nil && *param != "" && !used {
-			err = errGarbage
-		}
-		switch {
-		case errors.Is(err, errHelp), errors.Is(err, errVersion), errors.Is(err, errManual):
-			return err
-		case err != nil:
-			p.errorf("%s:%d: '%s' %v", name, i+1, option, err)
-			return err
-		}
-	}
-	return nil
+	return os.ReadFile(name)
 }
 
-// configLine divides a line into the option and its parameter. Colons and equal
-// signs separate them only if the option has no dashes.
-func (p *parser) configLine(line, where string) (option string, param *string) {
-	separators := " \t=:"
-	if line[0] == '-' {
-		separators = " \t"
+// content returns a value, or with @ the content of a file.
+func (c *client) content(value string) ([]byte, error) {
+	name, ok := strings.CutPrefix(value, "@")
+	if !ok {
+		return []byte(value), nil
 	}
-	i := strings.IndexAny(line, separators)
-	if i < 0 {
-		return line, nil
+	data, err := c.read(name)
+	if err != nil {
+		c.errorf("Failed to open %s", name)
+		return nil, errRead
 	}
-	option, rest := line[:i], strings.TrimLeft(line[i:], separators)
-	if value, ok := strings.CutPrefix(rest, `"`); ok {
-		value = unquote(value)
-		return option, &value
-	}
-	value, more, _ := strings.Cut(rest, " ")
-	if more = strings.TrimSpace(more); more != "" && more[0] != '#' {
-		p.warnf("%s: warning: '%s' uses unquoted whitespace", where, option)
-		p.warnf("This may cause side-effects. Consider using double quotes?")
-	}
-	if value == "" {
-		return option, nil
-	}
-	return option, &value
-}
-
-// unquote reads up to the closing quote.
-func unquote(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s) && s[i] != '"'; i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if j := strings.IndexByte("tnrv", s[i]); j >= 0 {
-			b.WriteByte("\t\n\r\v"[j])
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
+	return data, nil
 }

@@ -4,387 +4,206 @@
 package curl
 
 import (
-	"bufio"
 	"cmp"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
-
-// client performs the transfers of one operation.
-type client struct {
-	g    *global
-	o    *operation
-	jar  jar
-	idle map[string]*conn
-	form struct {
-		body        []byte
-		contentType string
-	}
-	headerFileMade bool
-}
-
-func (g *global) newClient(o *operation) *client {
-	return &client{g: g, o: o, idle: map[string]*conn{}}
-}
 
 // stats are the figures of --write-out.
 type stats struct {
 	nameLookup, connect, appConnect, preTransfer, postTransfer, startTransfer, redirect, total time.Duration
-	connects, redirects, retries, connectCode                                                  int
+	connects, redirects, retries                                                               int
 	headerSize, requestSize, downloaded, uploaded                                              int64
 	localIP, localPort, remoteIP, remotePort                                                   string
-	proxyUsed                                                                                  bool
 }
 
-func (s *stats) connected(k net.Conn, after time.Duration) {
-	s.connect = after
-	s.remoteIP, s.remotePort, _ = net.SplitHostPort(k.RemoteAddr().String())
-	s.localIP, s.localPort, _ = net.SplitHostPort(k.LocalAddr().String())
-}
-
-func (s *stats) firstByte(after time.Duration) {
-	if s.startTransfer == 0 {
-		s.startTransfer = after
-	}
-}
-
-// transfer is one URL on its way.
+// transfer is one URL of the command line.
 type transfer struct {
-	c       *client
-	node    *node
-	number  int // of the URL, from 0
-	input   string
-	upload  string
-	url     *address
-	sink    *sink
-	dump    io.Writer // --dump-header
-	headers []string
-	began   time.Time
-	stats   stats
-	last    *answer
-	unmet   bool // --time-cond
-	err     error
+	*client
+	number int    // of the URL, from 0
+	input  string // the URL as given
+	upload string
+	url    *url.URL // of the last request; empty if the input is not a URL
+	sink   *sink
+	began  time.Time
+	stats  stats
+	last   *response // without a status if no response arrived
+	err    error
 }
 
 // infof prints a line of --verbose.
 func (t *transfer) infof(format string, args ...any) {
-	if t.c.g.verbose {
-		_, _ = fmt.Fprintf(t.c.g.stderr(), "* "+format+"\n", args...)
+	if t.opts.verbose {
+		_, _ = fmt.Fprintf(t.env.Stderr, "* "+format+"\n", args...)
 	}
 }
 
-// sent and received keep count, and show heads as --verbose does.
-func (t *transfer) sent(head string) {
-	t.stats.requestSize += int64(len(head))
-	t.verbose("> ", head)
-}
-
-func (t *transfer) received(head string, show bool) {
-	t.stats.headerSize += int64(len(head))
-	t.verbose("< ", head)
-	if !show {
-		return
-	}
-	if t.dump != nil {
-		_, _ = io.WriteString(t.dump, head) // curl ignores it too
-	}
-	if t.c.o.include {
-		if _, err := io.WriteString(t.sink, head); err != nil && t.err == nil {
-			t.err = err
+// showHead prints a head as --verbose does.
+func (t *transfer) showHead(prefix, head string) {
+	for line := range strings.Lines(head) {
+		if t.opts.verbose {
+			_, _ = io.WriteString(t.env.Stderr, prefix+line)
 		}
 	}
 }
 
-func (t *transfer) verbose(prefix, head string) {
-	if !t.c.g.verbose {
-		return
+// received counts and shows the head of a response.
+func (t *transfer) received(head string) error {
+	t.stats.headerSize += int64(len(head))
+	t.showHead("< ", head)
+	if !t.opts.include {
+		return nil
 	}
-	for line := range strings.Lines(head) {
-		_, _ = io.WriteString(t.c.g.stderr(), prefix+line)
-	}
+	_, err := io.WriteString(t.sink, head)
+	return err
 }
 
-// run performs all transfers and returns the exit code: the last one's, as
-// curl's, or with --parallel the first failure's.
+// run performs all transfers and returns the exit code of the last one.
 func (c *client) run(ctx context.Context) int {
-	if err := c.prepare(); err != nil {
+	if err := c.checkMethod(); err != nil {
 		return c.report(err)
 	}
-	transfers, err := c.transfers()
-	if err != nil {
-		return c.report(err)
+	if len(c.opts.outputs) > len(c.opts.urls) {
+		c.warnf("Got more output options than URLs")
 	}
 	code := 0
-	if c.g.parallel {
-		code = c.runParallel(ctx, transfers)
-	} else {
-		for i, t := range transfers {
-			if i > 0 && !sleep(ctx, c.g.interval-time.Since(transfers[i-1].began)) {
-				break
-			}
-			code = t.perform(ctx)
-			if code != 0 && c.g.failEarly {
-				break
-			}
+	for i, input := range c.opts.urls {
+		t := &transfer{client: c, number: i, input: input, url: &url.URL{}, sink: &sink{c: c}}
+		if i < len(c.opts.uploads) {
+			t.upload = c.opts.uploads[i]
 		}
-	}
-	for _, k := range c.idle {
-		_ = k.Close() // nothing is under way
-	}
-	if c.o.cookieJar != "" {
-		c.jar.save(c.g, c.o.cookieJar)
+		var to target
+		if i < len(c.opts.outputs) {
+			to = c.opts.outputs[i]
+		}
+		code = t.perform(ctx, to)
 	}
 	return code
 }
 
-func (c *client) runParallel(ctx context.Context, transfers []*transfer) int {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, max(min(cmp.Or(c.g.parallelMax, 50), 300), 1))
-	codes := make([]int, len(transfers))
-	for i, t := range transfers {
-		slots <- struct{}{}
-		wg.Go(func() {
-			codes[i] = t.perform(ctx)
-			<-slots
-		})
-	}
-	wg.Wait()
-	i := slices.IndexFunc(codes, func(code int) bool { return code != 0 })
-	if i < 0 {
-		return 0
-	}
-	return codes[i]
-}
-
-// prepare checks what concerns all transfers.
-func (c *client) prepare() error {
-	o := c.o
-	uploads := slices.ContainsFunc(o.nodes, func(n *node) bool { return n.hasUpload && !n.emptyBody })
-	var methods []string
+// checkMethod refuses two requests at once.
+func (c *client) checkMethod() error {
+	var chosen []string
 	for _, m := range []struct {
-		asked bool
-		name  string
+		chosen bool
+		name   string
 	}{
-		{o.head, "HEAD (-I, --head)"}, {o.hasForm, "multipart formpost (-F, --form)"},
-		{o.hasData && !o.get, "POST (-d, --data)"}, {uploads, "PUT (-T, --upload-file)"},
+		{c.opts.head, "HEAD (-I, --head)"}, {c.opts.parts != nil, "multipart formpost (-F, --form)"},
+		{c.opts.hasData && !c.opts.get, "POST (-d, --data)"}, {c.opts.uploads != nil, "PUT (-T, --upload-file)"},
 	} {
-		if m.asked {
-			methods = append(methods, m.name)
+		if m.chosen {
+			chosen = append(chosen, m.name)
 		}
 	}
-	if len(methods) > 1 {
-		c.g.warnf("You can only select one HTTP request method! You asked for both %s and %s.", methods[1], methods[0])
-		return &failure{code: exitFailedInit, quiet: true}
+	if len(chosen) < 2 {
+		return nil
 	}
-	if o.hasForm {
-		body, contentType, err := multipartBody(o.parts, o.formEscape)
-		if err != nil {
-			return fail(exitFailedInit, "%v", err)
-		}
-		c.form.body, c.form.contentType = body, contentType
-	}
-	for _, name := range o.cookieFiles {
-		if name == "" {
-			continue
-		}
-		if data, err := c.g.read(name); err == nil {
-			c.jar.load(data, o.junkSession)
-		}
-	}
-	return nil
-}
-
-// transfers expands the URLs and uploads of all nodes.
-func (c *client) transfers() ([]*transfer, error) {
-	var all []*transfer
-	for _, n := range c.o.nodes {
-		if !n.hasURL {
-			c.g.warnf("Got more output options than URLs")
-			continue
-		}
-		urls, uploads := []match{{url: n.url}}, []match{{url: n.upload}}
-		if !c.o.globOff {
-			var err error
-			if urls, err = glob(n.url); err != nil {
-				return nil, c.globFailure(n.url, err)
-			}
-			if n.upload != "" {
-				if uploads, err = glob(n.upload); err != nil {
-					return nil, c.globFailure(n.upload, err)
-				}
-			}
-		}
-		for _, up := range uploads {
-			for _, m := range urls {
-				t := &transfer{c: c, node: n, number: len(all), input: m.url, upload: up.url}
-				t.sink = &sink{g: c.g, o: c.o}
-				t.err = t.prepare(m)
-				all = append(all, t)
-			}
-		}
-	}
-	return all, nil
-}
-
-// globFailure shows a mistake in a pattern with its place: src/tool_urlglob.c.
-func (c *client) globFailure(pattern string, err error) error {
-	g, ok := errors.AsType[*globError](err)
-	if !ok || g.pos == 0 || len(pattern) >= 512 {
-		return fail(exitMalformed, "%v", err)
-	}
-	return fail(exitMalformed, "%s in URL position %d:\n%s\n%s^", g.what, g.pos, pattern, strings.Repeat(" ", g.pos-1))
-}
-
-// prepare finds out where a transfer leads from and to.
-func (t *transfer) prepare(m match) error {
-	o := t.c.o
-	u, err := parseURL(m.url, o.protoDefault, o.pathAsIs)
-	if err != nil {
-		return err
-	}
-	t.url = u
-	query := o.urlQuery
-	if o.get && o.hasData {
-		query = string(o.data)
-	}
-	if query != "" {
-		u.query = strings.TrimPrefix(u.query+"&"+query, "&")
-		u.hasQuery = true
-	}
-	if t.upload != "" && t.upload != "-" && t.upload != "." && strings.HasSuffix(u.path, "/") {
-		u.path += escape(baseName(t.upload), "%20")
-	}
-	if o.noUserInURL && u.hasUser {
-		return fail(67, "URL rejected: Credentials was passed in the URL when prohibited")
-	}
-	return t.sink.setName(t.node, u, m)
-}
-
-// report prints a failure, and returns its exit code.
-func (c *client) report(err error) int {
-	code := codeOf(err)
-	f, ok := errors.AsType[*failure](err)
-	if err != nil && (!ok || !f.quiet) && (!c.g.silent || c.g.showError) {
-		_, _ = fmt.Fprintf(c.g.stderr(), "curl: (%d) %v\n", code, err)
-		if code == exitBadPeer {
-			_, _ = io.WriteString(c.g.stderr(), badPeerHelp)
-		}
-	}
-	return code
+	c.warnf("You can only select one HTTP request method! You asked for both %s and %s.", chosen[1], chosen[0])
+	return &failure{code: exitFailedInit}
 }
 
 // perform runs a transfer with its retries and returns the exit code.
-func (t *transfer) perform(ctx context.Context) int {
-	c, o := t.c, t.c.o
-	t.began = time.Now()
-	first, pause := t.began, cmp.Or(o.retryDelay, time.Second)
-	if o.skipExisting && t.sink.name != "" && fileExists(t.sink.name) {
-		c.g.notef("skips transfer, %q exists locally", t.sink.name)
-		return 0
+func (t *transfer) perform(ctx context.Context, to target) int {
+	t.begin()
+	err := t.prepare(to)
+	if err == nil {
+		err = t.sink.close(t.retry(ctx))
 	}
-	err := t.err
-	for left := o.retries; err == nil || left < o.retries; left-- {
-		t.err = nil
-		err = t.attempt(ctx)
-		if o.failBody && err == nil && t.last != nil && t.last.StatusCode >= 400 {
-			err = fail(exitHTTPError, "The requested URL returned error: %d", t.last.StatusCode)
-		}
-		why := t.retryReason(err)
-		if left == 0 || why == "" || o.retryMaxTime > 0 && time.Since(first) >= o.retryMaxTime {
-			break
-		}
-		if err != nil {
-			c.report(err)
-		}
-		wait := pause
-		if after := t.retryAfter(); why == ": HTTP error" && after > wait {
-			wait = after
-			if o.retryMaxTime > 0 && time.Since(first)+after > o.retryMaxTime {
-				c.g.warnf("The Retry-After: time would make this command line exceed the maximum allowed time " +
-					"for retries.")
-				break
-			}
-		}
-		c.warnRetry(why, int(wait.Seconds()), left)
-		if o.retryDelay == 0 {
-			pause = min(pause*2, 10*time.Minute)
-		}
-		if !sleep(ctx, wait) {
-			break
-		}
-		t.sink.again()
-		t.stats = stats{retries: t.stats.retries + 1}
-		t.began = time.Now()
-	}
-	err = t.sink.close(err, t.unmet)
-	if err == nil && o.remoteTime && t.sink.name != "" && t.last != nil {
-		if modified, parseErr := http.ParseTime(t.last.Header.Get("Last-Modified")); parseErr == nil {
-			_ = os.Chtimes(t.sink.name, modified, modified) // curl goes on too
-		}
-	}
-	code := c.report(err)
+	code := t.report(err)
 	t.err = err
 	t.stats.total = time.Since(t.began)
-	t.writeOut()
+	t.writeOutput()
 	return code
 }
 
-func (c *client) warnRetry(why string, wait, left int) {
-	seconds, retries := "seconds", "retries"
-	if wait == 1 {
-		seconds = "second"
-	}
-	if left == 1 {
-		retries = "retry"
-	}
-	c.g.warnf("Problem %s. Will retry in %d %s. %d %s left.", why, wait, seconds, left, retries)
+func (t *transfer) begin() {
+	t.began = time.Now()
+	t.last = &response{Response: &http.Response{Request: &http.Request{Method: t.method()}}}
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(max(d, 0)):
-		return true
+// prepare reads the URL and opens the output.
+func (t *transfer) prepare(to target) error {
+	u, err := parseURL(t.input, t.opts.globOff)
+	if err != nil {
+		return err
+	}
+	if t.opts.get && t.opts.hasData {
+		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+string(t.opts.data), "&")
+	}
+	if t.upload != "" && t.upload != "-" && strings.HasSuffix(u.Path, "/") {
+		u = u.JoinPath(t.upload[strings.LastIndexAny(t.upload, `\/`)+1:])
+	}
+	t.url = u
+	t.sink, err = t.newSink(to, u)
+	return err
+}
+
+// retry performs a transfer until it succeeds or --retry is used up.
+func (t *transfer) retry(ctx context.Context) error {
+	o := t.opts
+	first, pause := t.began, cmp.Or(o.retryDelay, time.Second)
+	start := t.url
+	for left := o.retries; ; left-- {
+		err := t.attempt(ctx)
+		reason := t.retryReason(err)
+		if left == 0 || reason == "" || o.retryMaxTime > 0 && time.Since(first) >= o.retryMaxTime {
+			return err
+		}
+		t.report(err)
+		wait := max(pause, t.retryAfter())
+		t.warnf("Problem %s. Will retry in %s. %s left.", reason, plural(int(wait.Seconds()), "second", "seconds"),
+			plural(left, "retry", "retries"))
+		if o.retryDelay == 0 {
+			pause = min(pause*2, 10*time.Minute)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+		if err := t.sink.again(); err != nil {
+			return err
+		}
+		t.url, t.stats = start, stats{retries: t.stats.retries + 1}
+		t.begin()
 	}
 }
 
-// retryReason says why to try again, or nothing: src/tool_operate.c,
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// retryReason returns why to try again, or an empty text: src/tool_operate.c,
 // post_per_transfer.
 func (t *transfer) retryReason(err error) string {
-	o, code := t.c.o, codeOf(err)
-	refused, isConnect := errors.AsType[*connectError](err)
-	switch {
-	case code == exitTimeout, code == exitNoHost, code == exitNoProxy:
+	f, _ := errors.AsType[*failure](err)
+	switch code := codeOf(err); {
+	case code == exitTimeout, code == exitNoHost:
 		return ": timeout"
-	case o.retryRefused && isConnect && refused.refused:
+	case t.opts.retryRefused && f != nil && f.refused:
 		return ": connection refused"
-	case (code == 0 || code == exitHTTPError) && t.last != nil &&
+	case (code == 0 || code == exitHTTPError) &&
 		slices.Contains([]int{408, 429, 500, 502, 503, 504}, t.last.StatusCode):
 		return ": HTTP error"
-	case err != nil && o.retryAll:
+	case err != nil && t.opts.retryAll:
 		return "(retrying all errors)"
 	}
 	return ""
 }
 
+// retryAfter returns the pause that the server wants.
 func (t *transfer) retryAfter() time.Duration {
-	if t.last == nil {
-		return 0
-	}
 	value := t.last.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(value); err == nil {
 		return time.Duration(n) * time.Second
@@ -395,172 +214,100 @@ func (t *transfer) retryAfter() time.Duration {
 	return 0
 }
 
-// attempt performs a transfer once, with its redirects.
+// attempt performs a transfer once, within --max-time.
 func (t *transfer) attempt(ctx context.Context) error {
-	o := t.c.o
-	if o.maxTime > 0 {
+	if t.opts.maxTime > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.maxTime)
+		ctx, cancel = context.WithTimeout(ctx, t.opts.maxTime)
 		defer cancel()
 	}
-	t.unmet = false
-	if err := checkProtocol(t.url, o.proto); err != nil {
-		return err
-	}
-	if t.url.scheme == "file" {
-		return t.readFile()
-	}
-	if err := t.openDump(); err != nil {
-		return err
-	}
-	if f, ok := t.dump.(*os.File); ok {
-		defer f.Close() // written as curl writes it, without a check
-	}
 	err := t.follow(ctx)
-	if err == nil {
-		err = t.err
+	if err == nil || ctx.Err() == nil || codeOf(err) == exitTimeout {
+		return err
 	}
-	if err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || isTimeout(err)) && codeOf(err) != exitTimeout {
-		text := fmt.Sprintf("Operation timed out after %d milliseconds with %d bytes received",
-			time.Since(t.began).Milliseconds(), t.stats.downloaded)
-		if t.last != nil && t.last.ContentLength > 0 {
-			text = fmt.Sprintf("Operation timed out after %d milliseconds with %d out of %d bytes received",
-				time.Since(t.began).Milliseconds(), t.stats.downloaded, t.last.ContentLength)
-		}
-		return fail(exitTimeout, "%s", text)
+	amount := strconv.FormatInt(t.stats.downloaded, 10)
+	if t.last.ContentLength > 0 {
+		amount += fmt.Sprintf(" out of %d", t.last.ContentLength)
 	}
-	return err
+	return fail(exitTimeout, "Operation timed out after %d milliseconds with %s bytes received",
+		time.Since(t.began).Milliseconds(), amount)
 }
 
-// openDump opens the file of --dump-header; all transfers of an operation add to it.
-func (t *transfer) openDump() error {
-	name := t.c.o.headerFile
-	switch name {
-	case "":
-		return nil
-	case "-":
-		t.dump = t.c.g.out
-		return nil
-	case "%":
-		t.dump = t.c.g.stderr()
-		return nil
+// follow sends requests until a response is the last one.
+func (t *transfer) follow(ctx context.Context) error {
+	origin := t.url
+	r := &request{method: t.method(), url: t.url, hasBody: true}
+	for {
+		r.trusted = sameOrigin(r.url, origin)
+		a, err := t.exchange(ctx, r)
+		if err != nil {
+			return err
+		}
+		t.last, t.url = a, r.url
+		location := a.Header.Get("Location")
+		if !t.opts.follow || location == "" || a.StatusCode/100 != 3 {
+			defer a.close()
+			return t.finish(a)
+		}
+		a.close()
+		if t.stats.redirects++; t.stats.redirects > t.opts.maxRedirs {
+			return fail(exitTooManyJumps, "Maximum (%d) redirects followed", t.opts.maxRedirs)
+		}
+		if err := t.redirect(r, a.StatusCode, location); err != nil {
+			return err
+		}
 	}
-	if isNull(name) {
-		return nil
+}
+
+// method returns the method of the first request.
+func (t *transfer) method() string {
+	switch {
+	case t.opts.method != "":
+		return t.opts.method
+	case t.opts.head:
+		return http.MethodHead
+	case t.upload != "":
+		return http.MethodPut
+	case t.opts.parts != nil, t.opts.hasData && !t.opts.get:
+		return http.MethodPost
 	}
-	if err := t.c.o.makeDirs(t.c.g, name); err != nil {
+	return http.MethodGet
+}
+
+// redirect changes a request to follow a redirect.
+func (t *transfer) redirect(r *request, status int, location string) error {
+	reference, err := url.Parse(strings.ReplaceAll(strings.TrimSpace(location), " ", "%20"))
+	if err != nil {
+		return fail(exitMalformed, "The redirect target URL could not be parsed: %v", err)
+	}
+	if r.url, err = parseURL(r.url.ResolveReference(reference).String(), true); err != nil {
 		return err
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if !t.c.headerFileMade {
-		flags |= os.O_TRUNC
-		t.c.headerFileMade = true
+	t.stats.redirect = time.Since(t.began)
+	t.infof("Issue another request to this URL: '%s'", r.url)
+	post := r.method == http.MethodPost
+	if status == http.StatusSeeOther && r.method != http.MethodHead ||
+		post && (status == http.StatusMovedPermanently || status == http.StatusFound) {
+		r.hasBody, r.method = false, cmp.Or(t.opts.method, http.MethodGet)
 	}
-	f, err := os.OpenFile(name, flags, 0o666)
-	if err != nil {
-		t.c.g.errorf("Failed to open %s", name)
-		return &failure{code: exitWrite, quiet: true}
-	}
-	t.dump = f
 	return nil
 }
 
-// readFile is a file URL.
-func (t *transfer) readFile() error {
-	name := unescape(t.url.path)
-	if len(name) > 2 && name[2] == ':' || len(name) > 2 && name[2] == '|' {
-		name = name[1:2] + ":" + name[3:]
-	}
-	if t.upload != "" {
-		data, err := t.c.g.read(t.upload)
-		if err != nil {
-			return t.noUpload()
+// finish takes the last response.
+func (t *transfer) finish(a *response) error {
+	failed := a.StatusCode >= 400
+	if !failed || !t.opts.fail {
+		if err := t.save(a); err != nil || !failed || !t.opts.failBody {
+			return err
 		}
-		if os.WriteFile(name, data, 0o644) != nil {
-			return fail(exitWrite, "cannot open %s for writing", name)
-		}
-		return nil
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return fail(exitFileUnreadable, "Couldn't open file %s", name)
-	}
-	defer f.Close() // only read
-	if info, err := f.Stat(); t.c.o.include && err == nil {
-		head := fmt.Sprintf("Content-Length: %d\r\nAccept-ranges: bytes\r\nLast-Modified: %s\r\n", info.Size(),
-			info.ModTime().UTC().Format(http.TimeFormat))
-		if t.c.o.head {
-			t.received(head, true)
-			return nil
-		}
-		t.received(head+"\r\n", true)
-	}
-	n, err := io.Copy(t.sink, f)
+	return fail(exitHTTPError, "The requested URL returned error: %d", a.StatusCode)
+}
+
+// save writes a response's body.
+func (t *transfer) save(a *response) error {
+	n, err := io.Copy(t.sink, a.Body)
 	t.stats.downloaded = n
-	return err
-}
-
-func (t *transfer) noUpload() error {
-	t.c.g.errorf("cannot open '%s'", t.upload)
-	t.c.g.tryHelp()
-	return fail(exitRead, "Failed to open/read local data from file/application")
-}
-
-// decoded undoes the content's encoding if --compressed asked for one.
-func (t *transfer) decoded(a *answer) (io.Reader, error) {
-	if !t.c.o.compressed {
-		return a.Body, nil
-	}
-	var body io.Reader = a.Body
-	names := strings.Split(strings.ToLower(strings.Join(a.Header.Values("Content-Encoding"), ",")), ",")
-	slices.Reverse(names)
-	for _, name := range names {
-		var err error
-		switch strings.TrimSpace(name) {
-		case "", "identity":
-		case "gzip", "x-gzip":
-			body, err = gzip.NewReader(body)
-		case "deflate":
-			// Some servers send no zlib header.
-			br := bufio.NewReader(body)
-			if b, peekErr := br.Peek(1); peekErr == nil && b[0]&0x0f == 8 {
-				body, err = zlib.NewReader(br)
-			} else {
-				body = flate.NewReader(br)
-			}
-		default:
-			return nil, fail(exitEncoding, "Unrecognized content encoding type. "+
-				"libcurl understands deflate, gzip content encodings.")
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fail(exitEncoding, "Error while processing content unencoding: %v", err)
-		}
-	}
-	return body, nil
-}
-
-// save writes an answer's body.
-func (t *transfer) save(a *answer) error {
-	o := t.c.o
-	if o.maxFileSize > 0 && a.ContentLength > o.maxFileSize {
-		return fail(exitFileSize, "Maximum file size exceeded")
-	}
-	body, err := t.decoded(a)
-	if err != nil {
-		return err
-	}
-	if o.limitRate > 0 {
-		body = &slowReader{r: body, perSecond: o.limitRate, began: time.Now()}
-	}
-	if o.maxFileSize > 0 {
-		body = io.LimitReader(body, o.maxFileSize+1)
-	}
-	watch := &speedWatch{t: t, since: time.Now()}
-	_, err = io.Copy(io.MultiWriter(t.sink, watch), body)
-	if o.maxFileSize > 0 && t.stats.downloaded > o.maxFileSize {
-		return fail(exitFileSize, "Exceeded the maximum allowed file size (%d) with %d bytes", o.maxFileSize,
-			t.stats.downloaded)
-	}
 	switch {
 	case err == nil:
 		return nil
@@ -572,25 +319,4 @@ func (t *transfer) save(a *answer) error {
 		return fail(exitReceive, "Recv failure: Connection was reset")
 	}
 	return err
-}
-
-// speedWatch counts, and is --speed-limit.
-type speedWatch struct {
-	t     *transfer
-	since time.Time
-	bytes int64
-}
-
-func (w *speedWatch) Write(p []byte) (int, error) {
-	o := w.t.c.o
-	w.t.stats.downloaded += int64(len(p))
-	w.bytes += int64(len(p))
-	if took := time.Since(w.since); o.speedTime > 0 && took >= o.speedTime {
-		if float64(w.bytes) < float64(o.speedLimit)*took.Seconds() {
-			return 0, fail(exitTimeout, "Operation too slow. Less than %d bytes/sec transferred the last %d seconds",
-				o.speedLimit, int(o.speedTime.Seconds()))
-		}
-		w.since, w.bytes = time.Now(), 0
-	}
-	return len(p), nil
 }

@@ -3,7 +3,7 @@
 
 // Package iis serves static files over HTTP the way a fresh IIS 10 does: its
 // default documents, status codes and sub-statuses, headers, MIME types and
-// W3C log. There is no ASP, ASP.NET, module or configuration system behind it.
+// W3C log. It has no ASP, ASP.NET, modules or configuration system.
 // Behaviour: learn.microsoft.com/iis/configuration and
 // learn.microsoft.com/troubleshoot/developer/webapps/iis/health-diagnostic-performance/http-status-code.
 package iis
@@ -52,7 +52,7 @@ type result struct {
 	status, sub, win32 int
 }
 
-// ServeHTTP answers a request and logs it.
+// ServeHTTP handles a request and logs it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	w.Header().Set("Server", serverHeader)
@@ -82,7 +82,7 @@ func (h *Handler) serve(w *recorder, r *http.Request) result {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS, TRACE")
 		return h.fail(w, r, http.StatusMethodNotAllowed, 0)
 	}
-	// IIS takes backslashes for slashes and refuses colons in paths.
+	// IIS treats backslashes as slashes and refuses colons in paths.
 	name := strings.ReplaceAll(r.URL.Path, `\`, "/")
 	if strings.ContainsAny(name, ":*?\"<>|\x00") {
 		return h.fail(w, r, http.StatusNotFound, 0)
@@ -230,7 +230,7 @@ func (w *recorder) page(r *http.Request, status int, body string) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		// A client that is gone needs no answer.
+		// A disconnected client needs no response.
 		_, _ = io.WriteString(w.ResponseWriter, body)
 	}
 }

@@ -100,7 +100,7 @@ func logLine(r *http.Request, res result, took time.Duration, now time.Time) str
 		field(r.Referer()), res.status, res.sub, res.win32, took.Milliseconds())
 }
 
-// field replaces what would break the line: blanks by "+", nothing by "-".
+// field replaces text that would break the line: blanks by "+", an empty string by "-".
 func field(s string) string {
 	if s == "" {
 		return "-"

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// drive checks that C:\ of a container holds what it holds on Windows, beside the
-// files of the arguments, and that a Unix path means drive C, as its first slash is
-// a backslash to Windows.
+// drive checks that C:\ of a container has the same content as on Windows, beside
+// the files of the arguments, and that a Unix path means drive C, as its first
+// slash is a backslash to Windows.
 func drive(t *probe) {
 	want := append([]string{"Program Files", "Program Files (x86)", "ProgramData", "Users", "Windows"}, os.Args[2:]...)
 	slices.Sort(want)
@@ -52,7 +52,7 @@ func drive(t *probe) {
 	hidden(t)
 }
 
-// find lists what FindFirstFile finds, without . and ..
+// find lists the results of FindFirstFile, without . and ..
 func find(t *probe, mask string) []string {
 	p, err := windows.UTF16PtrFromString(mask)
 	t.must(err)
@@ -105,7 +105,7 @@ func unixPaths(t *probe) {
 	}
 }
 
-// hidden tries to open what Wine needs of Linux.
+// hidden tries to open the Linux files that Wine needs.
 func hidden(t *probe) {
 	for _, p := range []string{
 		`\\?\unix\proc\self\mountinfo`, `\\.\unix\proc\self\mountinfo`,

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// links walks through what programs do with symbolic links.
+// links tries the operations of programs on symbolic links.
 func links(t *probe) {
 	dir, err := os.MkdirTemp("", "links")
 	t.must(err)
@@ -83,7 +83,7 @@ func links(t *probe) {
 	t.must(os.RemoveAll(dir))
 }
 
-// mklink is what upstream's mounts on Windows are made with.
+// mklink is the command with which upstream makes mounts on Windows.
 func mklink(t *probe) {
 	abs, err := filepath.Abs("data")
 	t.must(err)

@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // Command probe is cross-compiled by the tests of package wine and run under
-// Wine. Its argument names a check; it prints what is wrong and exits with 1.
-// Each check says what Windows is documented to do; nobody has run it there yet.
+// Wine. Its argument names a check; it prints errors and exits with 1. Each check
+// follows the documentation of Windows; it has not run there yet.
 package main
 
 import (

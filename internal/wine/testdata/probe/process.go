@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// version prints what the system says of itself, for the test to compare.
+// version prints the system's version information, for the test to compare.
 func version(t *probe) {
 	v := windows.RtlGetVersion()
 	fmt.Printf("RtlGetVersion %d.%d.%d type %d\n", v.MajorVersion, v.MinorVersion, v.BuildNumber, v.ProductType)
@@ -48,7 +48,7 @@ func exit(t *probe) {
 	windows.ExitProcess(uint32(code))
 }
 
-// waitForShutdown ends when it is asked to, and says how.
+// waitForShutdown ends on a shutdown request, and prints its kind.
 func waitForShutdown(t *probe) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// queue looks for what services have without a desktop that anybody sees: a
-// window station, a message queue, a window for messages only, timers.
+// queue checks the features that services have without a visible desktop: a window
+// station, a message queue, a window for messages only, timers.
 func queue(t *probe) {
 	runtime.LockOSThread()
 	user := syscall.NewLazyDLL("user32.dll")

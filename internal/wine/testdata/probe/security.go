@@ -36,7 +36,8 @@ func setACL(t *probe, path, text string, protection windows.SECURITY_INFORMATION
 	}
 }
 
-// What a directory and a file in C:\ of a container inherit: see native/winemend/security.c.
+// The inherited entries of a directory and a file in C:\ of a container: see
+// native/winemend/security.c.
 const (
 	newDir = "O:BAG:SYD:AI(A;OICIID;FA;;;BA)(A;OICIID;FA;;;SY)(A;OICIIOID;GA;;;CO)(A;OICIID;0x1200a9;;;BU)" +
 		"(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)"
@@ -65,14 +66,14 @@ func security(t *probe) {
 			"(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)(A;OICIIOID;GA;;;CO)")
 		expect(os.Args[3], "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)")
 	}
-	// Entries of a directory reach what lies in it and what is made in it later.
+	// Entries of a directory reach its existing and its later content.
 	setACL(t, dir, "D:(A;OICI;0x1301bf;;;WD)", 0)
 	expect(dir, "O:BAG:SYD:AI(A;OICI;0x1301bf;;;WD)"+newDir[len("O:BAG:SYD:AI"):])
 	expect(file, "O:BAG:SYD:AI(A;ID;0x1301bf;;;WD)"+newFile[len("O:BAG:SYD:AI"):])
 	later := dir + `\later`
 	t.must(os.Mkdir(later, 0o755))
 	expect(later, "O:BAG:SYD:AI(A;OICIID;0x1301bf;;;WD)"+newDir[len("O:BAG:SYD:AI"):])
-	// What is protected inherits nothing, until it is not any more.
+	// A protected object inherits no entries until the protection ends.
 	setACL(t, file, "D:(A;;FA;;;BA)(D;;FA;;;BU)", windows.PROTECTED_DACL_SECURITY_INFORMATION)
 	expect(file, "O:BAG:SYD:PAI(A;;FA;;;BA)(D;;FA;;;BU)")
 	setACL(t, file, "D:(A;;FA;;;BA)", 0)
@@ -81,7 +82,7 @@ func security(t *probe) {
 	expect(file, "O:BAG:SYD:AI(A;;FR;;;BU)(A;ID;0x1301bf;;;WD)"+newFile[len("O:BAG:SYD:AI"):])
 	ownerAndMaking(t, dir, expect)
 	t.must(os.RemoveAll(`C:\security`))
-	// The test looks at what others than administrators may do with these.
+	// The test checks the access of accounts other than administrators to these.
 	for name, acl := range map[string]string{
 		"closed": "D:(A;;FA;;;BA)", "readable": "D:(A;;FR;;;BU)", "writable": "D:(A;;FA;;;S-1-5-93-2-2)",
 	} {

@@ -15,7 +15,7 @@ import (
 
 const serviceName = "mullion-probe"
 
-// services creates, starts, asks, stops and removes a service: this program.
+// services creates, starts, queries, stops and removes a service: this program.
 func services(t *probe) {
 	m, err := mgr.Connect()
 	t.must(err)
@@ -52,7 +52,7 @@ func services(t *probe) {
 	t.must(m.Disconnect())
 }
 
-// expectState waits, because SCM reports a change when the service says so.
+// expectState waits, because SCM reports a change when the service does.
 func expectState(t *probe, s *mgr.Service, want svc.State) {
 	deadline := time.Now().Add(30 * time.Second) // SCM's own limit for a start
 	for {
@@ -68,7 +68,7 @@ func expectState(t *probe, s *mgr.Service, want svc.State) {
 	}
 }
 
-// service is what services starts.
+// service is the program that services starts.
 func service(t *probe) {
 	t.must(svc.Run(serviceName, handler{}))
 }

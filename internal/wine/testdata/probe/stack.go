@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// stacks checks that a thread costs the memory that it uses, not that of its
-// whole stack.
+// stacks checks that a thread costs the memory that it uses, not its whole stack.
 func stacks(t *probe) {
 	const threads, limit = 32, 256 << 10 // bytes of a thread; about 50 KB are used
 	before := workingSet(t)
@@ -21,7 +20,7 @@ func stacks(t *probe) {
 	for range threads {
 		up.Add(1)
 		go func() {
-			runtime.LockOSThread() // each on a thread of its own
+			runtime.LockOSThread() // each on its own thread
 			up.Done()
 			<-end
 		}()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package scmtest says what every scm.Manager must do. It runs against
-// scm.Fake everywhere and against the real manager on Windows and under Wine.
+// Package scmtest tests the required behaviour of every scm.Manager. It runs
+// against scm.Fake everywhere and against the real manager on Windows and under
+// Wine.
 package scmtest
 
 import (

@@ -16,8 +16,11 @@
 //	linuxprog wait              wait for SIGTERM
 //	linuxprog write FILE TEXT   write to an existing file
 //	linuxprog append FILE TEXT  add a line to a file and print all of it
+//	linuxprog fill FILE         write to a file until there is no space
+//	linuxprog print TEXT [N]    print a line, N times
 //	linuxprog device NAME TYPE MAJOR MINOR   make a device node and read from it
 //	linuxprog status            print /proc/self/status
+//	linuxprog calls             print system calls beyond containers' needs, and the error of each
 package main
 
 import (
@@ -41,8 +44,26 @@ func main() {
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "linuxprog:", err)
+		if how := unanswered(err); how != "" {
+			fmt.Fprintln(os.Stderr, "probe:", how)
+		}
 		os.Exit(1)
 	}
+}
+
+// unanswered returns in which way the network gave no answer, or "" for another error.
+func unanswered(err error) string {
+	name, timeout := (*net.DNSError)(nil), interface{ Timeout() bool }(nil)
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "no such name"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err,
+		syscall.ENETUNREACH):
+		return "refused"
+	case errors.As(err, &timeout) && timeout.Timeout(): // EAGAIN, too
+		return "timed out"
+	}
+	return ""
 }
 
 func run(command string, args []string) error {
@@ -91,14 +112,37 @@ func run(command string, args []string) error {
 		return errors.Join(err, f.Close())
 	case "append":
 		return appendTo(arg(0, ""), arg(1, ""))
+	case "fill":
+		return fill(arg(0, ""))
+	case "print":
+		n, err := strconv.Atoi(arg(1, "1"))
+		for range n {
+			fmt.Println(arg(0, ""))
+		}
+		return err
 	case "device":
 		return device(arg(0, ""), arg(1, ""), arg(2, ""), arg(3, ""))
 	case "status":
 		status, err := os.ReadFile("/proc/self/status")
 		fmt.Print(string(status))
 		return err
+	case "calls":
+		calls()
+		return nil
 	}
 	return fmt.Errorf("unknown command %q", command)
+}
+
+// fill writes to a file until a write fails.
+func fill(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	for piece := make([]byte, 1<<16); err == nil; {
+		_, err = f.Write(piece)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // early tries to connect to two addresses from its first instruction on, until three seconds after the last one has
@@ -263,4 +307,32 @@ func device(name, kind, major, minor string) error {
 	defer f.Close()
 	_, err = io.ReadFull(f, make([]byte, 1))
 	return err
+}
+
+// calls makes system calls whose arguments are mostly bad, so that the kernel answers other than a filter does: with
+// EFAULT, EINVAL, ENOENT or success.
+func calls() {
+	for _, c := range []struct {
+		name    string
+		number  uintptr
+		a, b, c uintptr
+	}{
+		{"socket(AF_VSOCK)", syscall.SYS_SOCKET, 40, syscall.SOCK_STREAM, 0},
+		{"socket(AF_ALG)", syscall.SYS_SOCKET, 38, syscall.SOCK_SEQPACKET, 0},
+		{"socket(AF_XDP)", syscall.SYS_SOCKET, 44, syscall.SOCK_RAW, 0},
+		{"socket(AF_PACKET)", syscall.SYS_SOCKET, syscall.AF_PACKET, syscall.SOCK_RAW, 0},
+		{"socket(AF_NETLINK, netfilter)", syscall.SYS_SOCKET, syscall.AF_NETLINK, syscall.SOCK_RAW, 12},
+		{"keyctl", 250, 0, ^uintptr(2), 0}, // KEYCTL_GET_KEYRING_ID of the session's keyring
+		{"add_key", 248, 0, 0, 0},
+		{"request_key", 249, 0, 0, 0},
+		{"io_uring_setup", 425, 1, 0, 0},
+		{"perf_event_open", 298, 0, 0, 0},
+		{"bpf", 321, 0, 0, 0},
+		{"userfaultfd", 323, 0, 0, 0},
+		{"unshare(CLONE_NEWUSER)", syscall.SYS_UNSHARE, syscall.CLONE_NEWUSER, 0, 0},
+		{"mount", syscall.SYS_MOUNT, 0, 0, 0},
+	} {
+		_, _, errno := syscall.RawSyscall6(c.number, c.a, c.b, c.c, 0, 0, 0)
+		fmt.Printf("%s: %v\n", c.name, errno)
+	}
 }

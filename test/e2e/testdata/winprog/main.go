@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -88,6 +89,17 @@ func udp(address string) {
 	}
 	if err != nil {
 		say("udp", "%v", err)
+		var timeout interface{ Timeout() bool }
+		switch {
+		// WSAECONNRESET after an ICMP message, WSAECONNREFUSED, WSAENETUNREACH, WSAEHOSTUNREACH, and WSAEACCES of a
+		// packet that the host's rules drop on its way out (winsock2.h).
+		case errors.Is(err, syscall.Errno(10054)), errors.Is(err, syscall.Errno(10061)),
+			errors.Is(err, syscall.Errno(10051)), errors.Is(err, syscall.Errno(10065)),
+			errors.Is(err, syscall.Errno(10013)):
+			say("probe", "refused")
+		case errors.As(err, &timeout) && timeout.Timeout():
+			say("probe", "timed out")
+		}
 		os.Exit(1)
 	}
 }
@@ -274,7 +286,7 @@ func answer(address string) {
 		os.Exit(1)
 	}
 	go func() {
-		buf := make([]byte, 1)
+		buf := make([]byte, 1500) // Windows fails on a datagram that is longer than the buffer
 		for {
 			_, from, err := c.ReadFrom(buf)
 			if from != nil {

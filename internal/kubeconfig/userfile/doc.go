@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copyright The mullion Authors.
-
-// Package userfile adds the contexts of clusters to the kubeconfig file that the
-// user's kubectl reads, and removes them again.
-package userfile
