@@ -125,9 +125,9 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 		exited(errors.New("it exited immediately"))
 	}()
 	if supervise.Await(ctx, nil, lookEvery, func() error {
-		pid, err := durable.Holder(l.lock())
-		if err == nil && pid != cmd.Process.Pid {
-			err = errors.New("it has no lock")
+		conn, err := supervise.Dial(l.run())
+		if err == nil {
+			_ = conn.Close() // nothing was sent
 		}
 		return err
 	}) != nil {
@@ -156,7 +156,17 @@ func Stop(ctx context.Context, l Layout) error {
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 	}
-	for deadline := time.Now().Add(stopLimit); ; {
+	ctx, cancel := context.WithTimeoutCause(ctx, stopLimit, fmt.Errorf("process %d still runs after %s", pid, stopLimit))
+	defer cancel()
+	if err := awaitExit(ctx, process); err != nil {
+		return fmt.Errorf("stop supervisor: %w", err)
+	}
+	return nil
+}
+
+// awaitExit waits until the process of a descriptor has exited.
+func awaitExit(ctx context.Context, process int) error {
+	for {
 		// A process that has ended is readable: pidfd_open(2).
 		fds := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(lookEvery.Milliseconds()))
@@ -164,10 +174,7 @@ func Stop(ctx context.Context, l Layout) error {
 			return nil
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("stop supervisor: process %d still runs after %s", pid, stopLimit)
+			return fmt.Errorf("wait for a process: %w", err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -62,12 +62,6 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 	}
 	defer running.Unlock()
 	r := &run{layout: l, bin: bin, log: log, spawner: supervise.NewSpawner()}
-	r.publish(nil)
-	closeSocket, err := r.socket.Open(l.run(), log)
-	if err != nil {
-		return err
-	}
-	defer closeSocket()
 	first, err := r.plan()
 	if err != nil {
 		return err
@@ -77,6 +71,13 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 		return err
 	}
 	defer unclaim()
+	// With the socket, Start has succeeded; it reports the errors above as its own.
+	r.publish(nil)
+	closeSocket, err := r.socket.Open(l.run(), log)
+	if err != nil {
+		return err
+	}
+	defer closeSocket()
 	for _, dir := range first.Directories {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)

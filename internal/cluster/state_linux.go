@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -55,10 +57,30 @@ func follow(ctx context.Context, l Layout, f func(State) (done bool, err error))
 			"'mullion down': %w", pid, err)
 	}
 	if pid != 0 {
-		err = supervise.Follow(ctx, conn, f)
+		err = followProcess(ctx, pid, conn, f)
 	}
 	if pid == 0 || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %s", errEnded, lastLine(l.log("supervisor")))
 	}
 	return err
+}
+
+// followProcess calls f with the state of a supervisor. The error is io.EOF if the supervisor has exited: it closes its
+// socket a little before it logs the reason.
+func followProcess(ctx context.Context, pid int, conn net.Conn, f func(State) (done bool, err error)) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("follow the supervisor (process %d): %w", pid, errors.Join(err, conn.Close()))
+	}
+	exited := err != nil
+	if !exited {
+		defer unix.Close(process)
+	}
+	if err := supervise.Follow(ctx, conn, f); exited || !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := awaitExit(ctx, process); err != nil {
+		return err
+	}
+	return io.EOF
 }

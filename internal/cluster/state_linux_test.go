@@ -4,11 +4,15 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -21,11 +25,27 @@ import (
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
+// holdLock names the file whose lock the test program takes until its standard input ends, in place of the tests.
+const holdLock = "MULLION_TEST_HOLD_LOCK"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(holdLock); path != "" {
+		if _, err := durable.TryLock(path, durable.Exclusive); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
 // supervisor holds a cluster's lock and serves its socket, in place of a supervisor.
 type supervisor struct {
 	supervise.Socket[State]
 	layout Layout
-	lock   *durable.Lock
+	exit   func() // ends the process with the lock
 	stop   func() // ends the socket
 }
 
@@ -43,11 +63,27 @@ func newSupervisor(t *testing.T) *supervisor {
 
 func (s *supervisor) takeLock(t *testing.T) {
 	t.Helper()
-	var err error
-	if s.lock, err = durable.TryLock(s.layout.lock(), durable.Exclusive); err != nil {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), holdLock+"="+s.layout.lock()), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.lock.Unlock)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.exit = sync.OnceFunc(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait() // whatever its code
+	})
+	t.Cleanup(s.exit)
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *supervisor) listen(t *testing.T) {
@@ -139,13 +175,15 @@ func TestWatch(t *testing.T) {
 			func(t *testing.T, s *supervisor, _ context.CancelCauseFunc) {
 				s.stop()
 				s.listen(t)
+				// The reason is the last thing that a supervisor writes.
+				if err := os.WriteFile(s.layout.log("supervisor"), []byte("the reason in its log\n"), 0o600); err != nil {
+					t.Error(err)
+				}
+				s.exit()
 			}, "the cluster's supervisor exited: the reason in its log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSupervisor(t)
-			if err := os.WriteFile(s.layout.log("supervisor"), []byte("the reason in its log\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			s.takeLock(t)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
