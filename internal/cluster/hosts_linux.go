@@ -171,12 +171,17 @@ func endHost(l Layout, name string) error {
 	return nil
 }
 
-// Freezes lists the programs of a running host that were restarted because they did not
-// respond.
-func Freezes(l Layout, name string) []supervise.Freeze {
-	// A host without a status has had no restarts yet.
-	s, _ := host.ReadStatus(l.nodeStatus(name))
-	return s.Freezes()
+// Freezes lists the last restart of a component because it did not respond, and the same of each program of a host.
+func Freezes(l Layout, c Config, component supervise.Status) (list []supervise.Freeze) {
+	if component.Frozen != nil {
+		list = append(list, *component.Frozen)
+	}
+	if IsNode(c, component.Name) {
+		// A host without a status has had no restarts yet.
+		s, _ := host.ReadStatus(l.nodeStatus(component.Name))
+		list = append(list, s.Freezes()...)
+	}
+	return list
 }
 
 // ExecArgv returns the command line that runs a program on a running host.

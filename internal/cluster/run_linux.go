@@ -88,7 +88,16 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, r.removeFabric(context.WithoutCancel(ctx), first)) }()
-	s, err := supervise.New(supervise.Config{Components: r.components(first), OnChange: r.publish, Log: log})
+	var events sync.WaitGroup
+	defer events.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := supervise.New(supervise.Config{Components: r.components(first), OnChange: r.publish, Log: log,
+		OnFrozen: func(name, message string, _ bool) {
+			if name != ServerName {
+				events.Go(func() { r.warn(ctx, name, message) })
+			}
+		}})
 	if err != nil {
 		return err
 	}
@@ -205,6 +214,7 @@ func (r *run) server(p Plan) supervise.Component {
 	prog := p.Programs[0]
 	var pid atomic.Int64
 	return supervise.Component{Name: prog.Name, Needs: prog.Needs, Changed: &r.socket.Reported,
+		Alive: notStopped(func() []int { return []int{int(pid.Load())} }),
 		Run: func(ctx context.Context) error {
 			if err := durable.WriteDocument(r.layout.serverConfig(), p.Server); err != nil {
 				return err
@@ -260,7 +270,12 @@ func (r *run) node(p Plan, i int) supervise.Component {
 			g.Go(func() error { return r.child(ctx, prog, &pid) })
 			return g.Wait()
 		},
-		Ready: func(context.Context) error { return ready() }}
+		Ready: func(context.Context) error { return ready() },
+		Alive: notStopped(func() []int {
+			// Without a status there is no process 1 yet.
+			st, _ := host.ReadStatus(node.Status)
+			return []int{int(pid.Load()), st.InitPID}
+		})}
 }
 
 // prepare writes the files that a host reads at its start.

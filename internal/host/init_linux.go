@@ -160,7 +160,7 @@ func Supervise(ctx context.Context, components []supervise.Component, reap *Reap
 	}
 	var events sync.WaitGroup
 	defer events.Wait()
-	frozen := func(message string, hopeless bool) {
+	frozen := func(_, message string, hopeless bool) {
 		if hopeless {
 			message += "; that does not help, so the host is started again"
 			fail(errors.New(message))

@@ -111,6 +111,7 @@ func (in *initProcess) pid() int { return in.cmd.Process.Pid }
 func (in *initProcess) stop() error {
 	// An error means that it has ended.
 	_ = in.cmd.Process.Signal(syscall.SIGTERM)
+	_ = in.cmd.Process.Signal(syscall.SIGCONT) // if a signal has stopped it
 	select {
 	case <-in.ended:
 		return nil

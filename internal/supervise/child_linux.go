@@ -84,6 +84,7 @@ func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 		}
 		// If one of the signals fails, the process is gone, and Wait returns.
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Process.Signal(syscall.SIGCONT) // a program that was stopped ends in order, too
 		select {
 		case <-ended: //nolint:errcheck // it was told to end
 		case <-time.After(c.Stop):

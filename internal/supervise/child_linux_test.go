@@ -6,7 +6,11 @@ package supervise
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -38,5 +42,29 @@ func TestChild(t *testing.T) {
 	if err := s.Child(Command{Argv: []string{"/nonexistent"}})(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "start /nonexistent") {
 		t.Errorf("missing program: %v", err)
+	}
+}
+
+// TestStoppedChildEnds: a program that a signal has stopped still ends by itself.
+func TestStoppedChildEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ended")
+	ctx, cancel := context.WithCancel(t.Context())
+	err := NewSpawner().Child(Command{
+		Argv: []string{"/bin/sh", "-c", "trap 'touch " + file + "; exit' TERM; while :; do sleep 0.01; done"},
+		Stop: time.Minute,
+		OnStart: func(pid int) {
+			time.AfterFunc(100*time.Millisecond, func() { // the shell has set its trap
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Error(err)
+				}
+				cancel()
+			})
+		},
+	})(ctx)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("its handler did not run: %v", err)
 	}
 }

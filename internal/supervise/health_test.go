@@ -122,7 +122,7 @@ func TestRestartsFrozen(t *testing.T) {
 							last = st
 						}
 					},
-					OnFrozen: func(message string, hopeless bool) {
+					OnFrozen: func(_, message string, hopeless bool) {
 						messages = append(messages, fmt.Sprintf("%s %t", message, hopeless))
 						if hopeless {
 							cancel()
@@ -159,7 +159,7 @@ func TestPermanentlyDead(t *testing.T) {
 			Name:  "agent",
 			Run:   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 			Alive: func(context.Context) error { return Permanent(errors.New("its kubelet is dead")) },
-		}}, OnFrozen: func(message string, hopeless bool) { got = fmt.Sprint(message, " ", hopeless) }})
+		}}, OnFrozen: func(_, message string, hopeless bool) { got = fmt.Sprint(message, " ", hopeless) }})
 		if err == nil {
 			err = s.Run(ctx)
 		}

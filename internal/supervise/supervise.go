@@ -100,9 +100,9 @@ type Config struct {
 	// OnChange is called with all components' states after each change, in the
 	// order of Components, never concurrently. It must not block for long.
 	OnChange func([]Status)
-	// OnFrozen, if not nil, is called when a component is restarted because it did not respond; hopeless means
-	// that restarts do not help. It must not block.
-	OnFrozen func(message string, hopeless bool)
+	// OnFrozen, if not nil, is called when the component with the name is restarted because it did not respond;
+	// hopeless means that restarts do not help. It must not block.
+	OnFrozen func(name, message string, hopeless bool)
 	Log      *slog.Logger
 }
 
@@ -358,7 +358,7 @@ func (s *Supervisor) awaitFrozen(ctx context.Context, i *running) error {
 		i.status.Frozen = &Freeze{now, message}
 		s.mu.Unlock()
 		if s.cfg.OnFrozen != nil {
-			s.cfg.OnFrozen(message, hopeless || i.health.Hopeless())
+			s.cfg.OnFrozen(i.Name, message, hopeless || i.health.Hopeless())
 		}
 		return fmt.Errorf("%s: %w", message, err)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // TestFrozen stops (SIGSTOP) every program of a Windows host and of a Linux worker that a node needs, and lets none
-// of them go on. Each is restarted, with an event and a line of `mullion status`; containers live on.
+// of them go on. Each is restarted, with an event and a line of `mullion status`; containers live on, unless process 1
+// or its parent is stopped.
 func TestFrozen(t *testing.T) {
 	c := alone(t)
 	c.withWinprog(t)
@@ -44,6 +45,21 @@ func TestFrozen(t *testing.T) {
 	if got := c.get(t, ns, "lives", "{.status.containerStatuses[0].restartCount}"); got != "0" {
 		t.Errorf("the container was restarted %s times; it must live on", got)
 	}
+
+	// With process 1 of a host, or its parent, the whole host is restarted. The events wait for the control plane.
+	c.freeze(t, "win-1", "/proc/self/exe init ready")
+	c.freeze(t, "linux-1", "mullion-linuxhost --config")
+	for _, pid := range c.processes(t, "mullion-kube server", "", false) {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.thaws(t, began, "win-1/win-1", "linux-1/linux-1")
+	if status, err := c.try(t.Context(), "", "status", "--name", c.name, "--data-dir", c.dir); err != nil ||
+		!strings.Contains(status, "server: server did not answer for 60s; restarted ") {
+		t.Errorf("the server is not in the status: %v\n%s", err, status)
+	}
+	c.ready(t, ns, "lives")
 }
 
 // noHalfAttach checks that SIGALRM is blocked in wineservers. Otherwise it ends their wait for a thread that they have

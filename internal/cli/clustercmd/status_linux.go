@@ -42,8 +42,7 @@ type report struct {
 	LoadBalancerPool string             `json:"loadBalancerPool"`
 	IPFamily         string             `json:"ipFamily"` // "ipv4" or "dual"
 	Components       []supervise.Status `json:"components"`
-	// Frozen lists the programs of each node that were restarted because they did not
-	// respond.
+	// Frozen lists the last restart of each component, and of each program of a node, that did not respond.
 	Frozen map[string][]supervise.Freeze `json:"frozen,omitempty"`
 }
 
@@ -128,7 +127,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 			}
 		}
 		r.Healthy = r.Healthy && c.State == supervise.Ready
-		if list := cluster.Freezes(l, c.Name); cluster.IsNode(cfg, c.Name) && len(list) > 0 {
+		if list := cluster.Freezes(l, cfg, c); len(list) > 0 {
 			r.Frozen[c.Name] = list
 		}
 	}
