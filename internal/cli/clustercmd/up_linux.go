@@ -77,6 +77,9 @@ sudo.`,
 			if name != "" && !cmd.Flags().Changed("name") {
 				f.name = name
 			}
+			if f.output != "text" && !f.dryRun {
+				return cli.Usagef("--output %s needs --dry-run", f.output)
+			}
 			return runUp(cmd.Context(), s, f)
 		},
 	}
@@ -99,9 +102,6 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	if f.wait <= 0 {
 		return cli.Usagef("--wait %s: must be positive", f.wait)
-	}
-	if f.output != "text" && !f.dryRun {
-		return cli.Usagef("--output %s needs --dry-run", f.output)
 	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {
