@@ -283,6 +283,10 @@ func (r *run) prepare(ctx context.Context, node Node) (token.Token, error) {
 	if err := os.MkdirAll(node.Dir, 0o700); err != nil {
 		return token.Token{}, fmt.Errorf("make directory: %w", err)
 	}
+	// The host would return the same error, but on a full disk its files cannot even be written.
+	if err := host.CheckSpace(node.Dir); err != nil {
+		return token.Token{}, err
+	}
 	// The control plane makes its keys first of all.
 	if err := supervise.Await(ctx, &r.socket.Reported, retryPause, func() error {
 		_, err := os.Stat(node.CAFile)

@@ -390,7 +390,7 @@ func shortOfSpace(ctx context.Context, dir string) <-chan error {
 	short := make(chan error, 1)
 	go func() {
 		for {
-			if err := checkSpace(dir); err != nil {
+			if err := CheckSpace(dir); err != nil {
 				short <- err
 				return
 			}
@@ -404,8 +404,8 @@ func shortOfSpace(ctx context.Context, dir string) <-chan error {
 	return short
 }
 
-// checkSpace returns an error if the machine's disk is too full for a host to run.
-func checkSpace(dir string) error {
+// CheckSpace returns an error if the machine's disk is too full for a host to run.
+func CheckSpace(dir string) error {
 	m, err := freeBytes(dir)
 	if err != nil || m >= leastFree {
 		return err

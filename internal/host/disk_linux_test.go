@@ -327,7 +327,7 @@ func TestCheckSpace(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err := checkSpace(dir)
+	err := CheckSpace(dir)
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free 192 MiB") {
 		t.Errorf("%v", err)
 	}

@@ -116,7 +116,7 @@ func (p *Parent) lock() (release func(), err error) {
 
 // prepare makes everything that needs no namespace.
 func (p *Parent) prepare(ctx context.Context) (boot any, err error) {
-	if err := checkSpace(p.spec.Dir); err != nil {
+	if err := CheckSpace(p.spec.Dir); err != nil {
 		return nil, err
 	}
 	if p.Machine, err = measure(p.spec.Dir); err != nil {
