@@ -17,6 +17,7 @@ import (
 // clusters.
 const (
 	fakeMake = `#!/bin/sh
+[ -z "$MAKELEVEL" ] || echo "make[$MAKELEVEL]: Entering directory" # as make does below another
 if [ "$1" = -q ]; then
   shift
   for target; do if grep -qx "$target" old; then exit 1; fi; done
@@ -76,7 +77,7 @@ func TestUp(t *testing.T) {
 			run := func() (string, int) {
 				cmd := exec.Command("hack/up", strings.Fields(tc.flags)...)
 				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "path")+":"+os.Getenv("PATH"))
+				cmd.Env = append(os.Environ(), "MAKELEVEL=1", "PATH="+filepath.Join(dir, "path")+":"+os.Getenv("PATH"))
 				out, _ := cmd.CombinedOutput() // the code is compared
 				return string(out), cmd.ProcessState.ExitCode()
 			}
@@ -87,6 +88,9 @@ func TestUp(t *testing.T) {
 			}
 			if regexp.MustCompile(`[\x00-\x09\x0b-\x1f]`).MatchString(out) {
 				t.Errorf("control characters in a pipe: %q", out)
+			}
+			if strings.Contains(out, "Entering directory") {
+				t.Errorf("make's own messages are shown:\n%s", out)
 			}
 			if tc.broken != "" {
 				if !strings.Contains(out, "compiler's error") || !strings.Contains(out, "up: error: step ") {
