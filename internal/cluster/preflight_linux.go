@@ -84,14 +84,11 @@ func Preflight(b Binaries, c Config, running bool) error {
 	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
 		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
 	}
-	for _, f := range []string{"mullion-kube", "mullion-winhost", "windows/kubelet.exe", "windows/kube-proxy.exe",
+	errs = append(errs, b.check("mullion-kube", "mullion-winhost", "windows/kubelet.exe", "windows/kube-proxy.exe",
 		"windows/win-bridge.exe", "windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe",
-		"windows/winbox.exe", "native/ws2_32.dll", "mullion-linuxhost", "linux/kubelet", "linux/kube-proxy",
-		"linux/containerd", "linux/containerd-shim-runc-v2", "linux/ctr", "linux/ptp", "linux/host-local",
-		"linux/portmap", "linux/pause.tar"} {
-		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
-			miss("run `make build`", "%s is missing beside the mullion executable", f)
-		}
+		"windows/winbox.exe", "native/ws2_32.dll")...)
+	if len(c.LinuxHosts()) > 0 {
+		errs = append(errs, b.checkLinux()...)
 	}
 	if _, err := os.Stat(filepath.Join(string(b), "windows/mullion-bridge.exe")); err != nil && c.dual() {
 		miss("run `make build`", "windows/mullion-bridge.exe, which two address families need, is missing beside the "+
@@ -126,6 +123,23 @@ func Preflight(b Binaries, c Config, running bool) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkLinux returns a *Missing for each program of a Linux worker that does not exist. `make up` builds them while the
+// Windows hosts of a new cluster already run.
+func (b Binaries) checkLinux() []error {
+	return b.check("mullion-linuxhost", "linux/kubelet", "linux/kube-proxy", "linux/containerd",
+		"linux/containerd-shim-runc-v2", "linux/ctr", "linux/ptp", "linux/host-local", "linux/portmap", "linux/pause.tar")
+}
+
+// check returns a *Missing for each of the files that does not exist.
+func (b Binaries) check(files ...string) (errs []error) {
+	for _, f := range files {
+		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
+			errs = append(errs, &Missing{f + " is missing beside the mullion executable", "run `make build`"})
+		}
+	}
+	return errs
 }
 
 // Fits returns a *Missing if the machine is smaller than a host of this size.
@@ -186,13 +200,16 @@ const (
 // watchesOf returns the number of inotify instances of some hosts.
 func watchesOf(linux, windows int) int { return watchesOfLinux*linux + watchesOfWindows*windows }
 
-// FitsOneMore returns a *Missing if the machine has too few inotify instances left for another host, a Linux worker or
-// a Windows host.
-func FitsOneMore(linux bool) error {
+// FitsOneMore checks for everything that another host of a running cluster needs, a Linux worker or a Windows host. It
+// returns an error that joins a *Missing for each missing part.
+func FitsOneMore(b Binaries, size Size, linux bool) error {
+	errs := []error{size.Fits()}
 	if linux {
-		return checkWatches(watchesOf(1, 0))
+		errs = append(append(errs, b.checkLinux()...), checkWatches(watchesOf(1, 0)))
+	} else {
+		errs = append(errs, checkWatches(watchesOf(0, 1)))
 	}
-	return checkWatches(watchesOf(0, 1))
+	return errors.Join(errs...)
 }
 
 // checkWatches returns a *Missing if the user has fewer inotify instances left than needed and to spare. All clusters

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -68,6 +69,26 @@ func TestMissingPrograms(t *testing.T) {
 		"runc is not installed: apt-get install runc\n", "conmon is not installed: apt-get install conmon\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+// TestMissingLinuxPrograms: only a Linux worker needs its programs, which `make up` builds last.
+func TestMissingLinuxPrograms(t *testing.T) {
+	without, with := Config{Windows: []string{"2022"}}, Config{Windows: []string{"2022"}, Linux: 1}
+	none := Binaries(t.TempDir())
+	for _, tc := range []struct {
+		what string
+		err  error
+		want bool
+	}{
+		{"a cluster without", Preflight(none, without, true), false},
+		{"a cluster with", Preflight(none, with, true), true},
+		{"one more Windows host", FitsOneMore(none, Size{}, false), false},
+		{"one more worker", FitsOneMore(none, Size{}, true), true},
+	} {
+		if got := strings.Contains(fmt.Sprint(tc.err), "linux/containerd is missing"); got != tc.want {
+			t.Errorf("%s: asks for the programs: %v, want %v: %v", tc.what, got, tc.want, tc.err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -157,7 +156,7 @@ func flagsGiven(cmd *cobra.Command, names ...string) (given int) {
 func runNodeAdd(ctx context.Context, s cli.Streams, l cluster.Layout, bin cluster.Binaries, build string,
 	size cluster.Size, names []string) (err error) {
 	linux := build == "" && (len(names) == 0 || strings.HasPrefix(names[0], "linux-"))
-	if err := environment(errors.Join(size.Fits(), cluster.FitsOneMore(linux))); err != nil {
+	if err := environment(cluster.FitsOneMore(bin, size, linux)); err != nil {
 		return err
 	}
 	var name string
