@@ -117,7 +117,7 @@ func Preflight(b Binaries, c Config, running bool) error {
 			"there are no loop devices, which hosts need for their disks")
 	}
 	for _, name := range c.Hosts() {
-		if err := c.size(name).Fits(); err != nil {
+		if err := c.size(name).fits(); err != nil {
 			errs = append(errs, err)
 			break // the others have the same size, or come next time
 		}
@@ -142,8 +142,8 @@ func (b Binaries) check(files ...string) (errs []error) {
 	return errs
 }
 
-// Fits returns a *Missing if the machine is smaller than a host of this size.
-func (s Size) Fits() error {
+// fits returns a *Missing if the machine is smaller than a host of this size.
+func (s Size) fits() error {
 	if have := runtime.NumCPU(); s.CPUs > have {
 		return &Missing{fmt.Sprintf("a host is to have %d processors, and this machine has %d", s.CPUs, have),
 			fmt.Sprintf("choose --cpus %d or fewer", have)}
@@ -203,7 +203,7 @@ func watchesOf(linux, windows int) int { return watchesOfLinux*linux + watchesOf
 // FitsOneMore checks for everything that another host of a running cluster needs, a Linux worker or a Windows host. It
 // returns an error that joins a *Missing for each missing part.
 func FitsOneMore(b Binaries, size Size, linux bool) error {
-	errs := []error{size.Fits()}
+	errs := []error{size.fits()}
 	if linux {
 		errs = append(append(errs, b.checkLinux()...), checkWatches(watchesOf(1, 0)))
 	} else {
