@@ -242,6 +242,9 @@ func (c *shared) dump(t *testing.T) {
 			c.showLines(t, f, isProblem)
 		}
 	}
+	for _, name := range []string{"server.log", "supervisor.log"} {
+		c.showLines(t, filepath.Join(c.dir, "clusters", c.name, "logs", name), isProblem)
+	}
 	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), c.name, c.dir)
 }
 
