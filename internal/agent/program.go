@@ -38,6 +38,9 @@ type reconciler struct {
 	answers func(ctx context.Context, address string) error
 	wake    func()
 
+	declared   string    // fingerprint of the program that the manager has as a service
+	declaredAt time.Time // when that was last checked
+
 	started  time.Time // of the last start by this reconciler
 	wait     time.Duration
 	next     time.Time // not started again before
@@ -60,14 +63,15 @@ func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 	if err := writeFiles(r.disk, p.Files); err != nil {
 		return r.status(scm.Status{}, err), err
 	}
-	if _, err := r.scm.Put(p.Service); err != nil {
+	print := fingerprint(p)
+	if err := r.declare(p, print); err != nil {
 		return r.status(scm.Status{}, err), err
 	}
 	st, err := r.scm.Status(name)
 	if err != nil {
+		r.declared = "" // it may have been deleted
 		return r.status(st, err), err
 	}
-	print := fingerprint(p)
 	old := r.fingerprints()
 	stale := st.Up() && old[name] != print
 	switch {
@@ -82,7 +86,9 @@ func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 		if r.started.IsZero() {
 			r.started = r.now()
 		}
-		err = r.killIfFrozen(p, st.PID)
+		if err = r.killIfFrozen(p, st.PID); err == nil {
+			return r.status(st, nil), nil
+		}
 	default:
 		r.stopping = time.Time{}
 		err = r.start(p, old, print)
@@ -91,6 +97,19 @@ func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 		st, err = r.scm.Status(name)
 	}
 	return r.status(st, err), err
+}
+
+// declare makes sure that the manager has the program as a service. Each check is several calls of the manager, so an
+// unchanged program is only checked now and then.
+func (r *reconciler) declare(p program, print string) error {
+	if r.declared == print && r.now().Sub(r.declaredAt) < clusterEvery {
+		return nil
+	}
+	if _, err := r.scm.Put(p.Service); err != nil {
+		return err
+	}
+	r.declared, r.declaredAt = print, r.now()
+	return nil
 }
 
 // start starts the program unless it has to wait.
