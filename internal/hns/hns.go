@@ -28,9 +28,6 @@ const (
 	SDNRoute     Kind = 5
 )
 
-// Kinds lists all kinds.
-func Kinds() []Kind { return []Kind{Network, Endpoint, Namespace, LoadBalancer, SDNRoute} }
-
 // String returns the kind's name for log lines and errors.
 func (k Kind) String() string {
 	switch k {
