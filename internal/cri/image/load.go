@@ -283,7 +283,7 @@ type archiveSource struct {
 	names map[string]string // digest -> file; nil for an OCI layout
 }
 
-func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) error {
+func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor) error {
 	digest := d.Digest.String()
 	name := a.names[digest]
 	if a.names == nil {
@@ -298,9 +298,5 @@ func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) er
 			f.digest, d.Size)
 	}
 	// It was hashed while it was spooled, and no other process can reach it.
-	if err := a.store.blobs.link(digest, f.path); err != nil {
-		return err
-	}
-	t.fetched(d.Size)
-	return nil
+	return a.store.blobs.link(digest, f.path)
 }

@@ -50,9 +50,6 @@ type Config struct {
 	// with ca.crt, and client.cert and client.key if needed, as Docker's
 	// /etc/docker/certs.d. A ca.crt in CertsDir itself serves all registries.
 	CertsDir string
-	// Insecure lists registries that may be reached over plain HTTP. Registries on
-	// a loopback address always may.
-	Insecure []string
 
 	Limits Limits
 	Log    *slog.Logger

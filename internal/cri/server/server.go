@@ -44,7 +44,7 @@ type Images interface {
 	Acquire(ref, owner string) (*image.Image, error)
 	Release(owner string) error
 	Holders(id string) []string
-	Pull(ctx context.Context, ref string, auth *image.Auth, progress func(image.Progress)) (*image.Image, error)
+	Pull(ctx context.Context, ref string, auth *image.Auth) (*image.Image, error)
 	Remove(ctx context.Context, ref string) error
 	FsInfo() (image.FsInfo, error)
 }
