@@ -5,6 +5,7 @@ package oci
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -174,7 +175,7 @@ func mounts(c Config) []specs.Mount {
 	for _, t := range c.Tmpfs {
 		own = append(own, specs.Mount{
 			Destination: t.Destination, Type: "tmpfs", Source: "tmpfs",
-			Options: []string{"nosuid", "nodev", "mode=" + t.Mode, "size=" + itoa(t.SizeBytes)},
+			Options: []string{"nosuid", "nodev", "mode=" + t.Mode, "size=" + strconv.FormatInt(t.SizeBytes, 10)},
 		})
 	}
 	for _, m := range c.Mounts {

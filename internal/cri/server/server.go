@@ -99,8 +99,7 @@ type Config struct {
 	// HostProcesses is how HostProcess containers run; nil refuses them.
 	HostProcesses HostProcesses
 
-	Runc, Conmon string // executables; looked up in PATH if empty
-	Log          *slog.Logger
+	Log *slog.Logger
 }
 
 func (c Config) validate() error {
@@ -168,8 +167,6 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	if s.runtime, err = runc.New(runc.Config{
-		Runc:    cfg.Runc,
-		Conmon:  cfg.Conmon,
 		Root:    filepath.Join(cfg.RunDir, "runc"),
 		ExitDir: filepath.Join(cfg.StateDir, "exits"),
 	}); err != nil {
