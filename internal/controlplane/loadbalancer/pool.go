@@ -31,11 +31,7 @@ func (p pools) contains(a netip.Addr) bool {
 
 // String lists the pools for people.
 func (p pools) String() string {
-	var names []string
-	for _, r := range p {
-		names = append(names, r.String())
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(names(p), " and ")
 }
 
 func familyOf(a netip.Addr) corev1.IPFamily {
