@@ -69,9 +69,6 @@ type Config struct {
 	// LeaderElection lets one of several managers run the controllers. All of
 	// them answer webhooks.
 	LeaderElection bool
-	// Identity is this manager's name in the election; "" means the host's name
-	// and a random part.
-	Identity string
 
 	// DefaultOS is the operating system of pods that do not indicate one, in
 	// namespaces that do not either: "linux" (the default) or "windows".
