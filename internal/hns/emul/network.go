@@ -139,27 +139,25 @@ func checkNetwork(tx *txn, n *network) error {
 	if len(mine) == 0 && (n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel || n.Type == schema.Overlay) {
 		return &hresult.Error{Code: hresult.InvalidNetwork, Op: "create network " + n.Name + " without a subnet"}
 	}
-	var err error
-	tx.networks.all(func(other *network) bool {
+	for other := range tx.networks.all {
 		if other.ID == n.ID || other.Type != n.Type || n.Type == schema.Private {
-			return true
+			continue
 		}
 		for _, a := range mine {
 			for _, b := range subnets(other) {
 				if n.Type == schema.Overlay && a.vsid != 0 && a.vsid == b.vsid {
-					err = hresult.Errorf(hresult.ObjectAlreadyExists, "VSID %d is that of network %s", a.vsid,
+					return hresult.Errorf(hresult.ObjectAlreadyExists, "VSID %d is that of network %s", a.vsid,
 						other.Name)
 				}
 				// A host has one table of routes, so ranges may not overlap even if a VSID keeps them apart.
 				if a.prefix.Overlaps(b.prefix) && (a.vsid == b.vsid || n.Type == schema.Overlay) && a.vlan == b.vlan {
-					err = hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
+					return hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
 						b.prefix, other.Name)
 				}
 			}
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 func checkSubnet(sub schema.Subnet) error {
@@ -206,11 +204,10 @@ func (s *Service) modifyNetwork(tx *txn, id, settings string) error {
 
 // dropNetwork removes a network and the endpoints on it.
 func dropNetwork(tx *txn, id string) {
-	tx.endpoints.all(func(e *endpoint) bool {
+	for e := range tx.endpoints.all {
 		if e.HostComputeNetwork == id {
 			dropEndpoint(tx, e)
 		}
-		return true
-	})
+	}
 	tx.setNetwork(id, nil)
 }
