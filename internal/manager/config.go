@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Namespace == "" {
-		c.Namespace = inventory.Namespace
-	}
+	c.Namespace = cmp.Or(c.Namespace, inventory.Namespace)
 	if c.Service.Name != "" && c.Service.Namespace == "" {
 		c.Service.Namespace = c.Namespace
 	}

@@ -4,6 +4,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ func (s *Store) loadLayout(ctx context.Context, ar *archive) ([]*Image, error) {
 		}
 		img, err := s.assemble(ctx, a)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmpName(a.name, d.Digest.String()), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(a.name, d.Digest.String()), err)
 		}
 		out = append(out, img)
 	}
@@ -231,7 +232,7 @@ func (s *Store) loadDocker(ctx context.Context, ar *archive) ([]*Image, error) {
 		}
 		img, err := s.assemble(ctx, a)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmpName(a.name, e.Config), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(a.name, e.Config), err)
 		}
 		out = append(out, img)
 	}
@@ -267,13 +268,6 @@ func (s *Store) dockerLayers(ar *archive, e dockerEntry, describe func(string, t
 		layers = append(layers, d)
 	}
 	return layers, nil
-}
-
-func cmpName(name, fallback string) string {
-	if name != "" {
-		return name
-	}
-	return fallback
 }
 
 // archiveSource takes blobs from a spooled archive.

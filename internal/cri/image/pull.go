@@ -224,18 +224,10 @@ func (s *Store) hasNames(rec *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	have, ok := s.images[rec.ID]
-	if !ok || have.Manifest != rec.Manifest || !slices.Equal(have.Layers, rec.Layers) {
-		return false
-	}
-	for _, n := range rec.Tags {
-		if !slices.Contains(have.Tags, n) {
-			return false
-		}
-	}
-	for _, n := range rec.Digests {
-		if !slices.Contains(have.Digests, n) {
-			return false
-		}
-	}
-	return true
+	return ok && have.Manifest == rec.Manifest && slices.Equal(have.Layers, rec.Layers) &&
+		containsAll(have.Tags, rec.Tags) && containsAll(have.Digests, rec.Digests)
+}
+
+func containsAll(list, values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(list, v) })
 }

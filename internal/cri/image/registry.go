@@ -174,8 +174,8 @@ func isVerifyError(err error) bool { return strings.Contains(err.Error(), "error
 
 // registryError gives a registry's answer one of this package's kinds.
 func registryError(err error) error {
-	var terr *transport.Error
-	if !errors.As(err, &terr) {
+	terr, ok := errors.AsType[*transport.Error](err)
+	if !ok {
 		if isVerifyError(err) {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}

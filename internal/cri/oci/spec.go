@@ -4,6 +4,7 @@
 package oci
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,9 +108,7 @@ func Spec(c Config) *specs.Spec {
 func ExecProcess(p Process) *specs.Process { return process(p, nil) }
 
 func process(p Process, adj *int) *specs.Process {
-	if p.OpenFiles == 0 {
-		p.OpenFiles = DefaultOpenFiles
-	}
+	p.OpenFiles = cmp.Or(p.OpenFiles, DefaultOpenFiles)
 	return &specs.Process{
 		Terminal:        p.Terminal,
 		User:            specs.User{UID: p.UID, GID: p.GID},

@@ -149,9 +149,7 @@ const imageFS = `C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.win
 
 // New opens the state in StateDir and brings it in line with the running processes.
 func New(ctx context.Context, cfg Config) (_ *Server, err error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open container runtime: %w", err)
 	}

@@ -4,6 +4,7 @@
 package emul
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -43,9 +44,7 @@ func (s *Service) createNetwork(tx *txn, id schema.GUID, settings string) (schem
 // completeNetwork fills in the fields that HNS chooses itself.
 func (s *Service) completeNetwork(tx *txn, n *network) error {
 	n.SchemaVersion = schema.V2()
-	if n.Type == "" {
-		n.Type = schema.NAT // hnslib's default for a network without a type
-	}
+	n.Type = cmp.Or(n.Type, schema.NAT) // hnslib's default for a network without a type
 	i := slices.IndexFunc(schema.NetworkTypes(), func(t schema.NetworkType) bool {
 		return strings.EqualFold(string(t), string(n.Type))
 	})
@@ -63,9 +62,7 @@ func (s *Service) completeNetwork(tx *txn, n *network) error {
 	n.Ipams = slices.Clone(n.Ipams)
 	for i := range n.Ipams {
 		ipam := &n.Ipams[i]
-		if ipam.Type == "" {
-			ipam.Type = "Static"
-		}
+		ipam.Type = cmp.Or(ipam.Type, "Static")
 		ipam.Subnets = slices.Clone(ipam.Subnets)
 		for j := range ipam.Subnets {
 			addGateway(&ipam.Subnets[j])

@@ -134,10 +134,7 @@ func (f family) mergePrefixes(list []netip.Prefix) []netip.Prefix {
 		}
 	}
 	slices.SortFunc(own, func(a, b netip.Prefix) int {
-		if a.Bits() != b.Bits() {
-			return a.Bits() - b.Bits()
-		}
-		return a.Addr().Compare(b.Addr())
+		return cmp.Or(a.Bits()-b.Bits(), a.Addr().Compare(b.Addr()))
 	})
 	var merged []netip.Prefix
 	for _, p := range own {
