@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
-	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+	"github.com/mullion-k8s/mullion/internal/winsys/scm/scmtest"
 )
 
 // rig is a whole node in a directory: a fake service manager whose kubelet
@@ -28,7 +28,7 @@ import (
 type rig struct {
 	t     *testing.T
 	disk  Disk
-	scm   *scm.Fake
+	scm   *scmtest.Fake
 	hns   *recordedHNS
 	api   *fakeAPI
 	cfg   Config
@@ -41,7 +41,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	api := newFakeAPI(t, "node-1")
-	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: newHNS(t), api: api, now: time.Now(),
+	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scmtest.NewFake(), hns: newHNS(t), api: api, now: time.Now(),
 		ctx: t.Context()}
 	r.cfg = testConfig()
 	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()

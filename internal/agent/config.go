@@ -171,12 +171,8 @@ func (c *Config) complete() error {
 		}
 		c.Node.Name = strings.ToLower(name)
 	}
-	if c.Runtime.Endpoint == "" {
-		c.Runtime.Endpoint = defaultEndpoint
-	}
-	if c.Network.Mode == "" {
-		c.Network.Mode = L2Bridge
-	}
+	c.Runtime.Endpoint = cmp.Or(c.Runtime.Endpoint, defaultEndpoint)
+	c.Network.Mode = cmp.Or(c.Network.Mode, L2Bridge)
 	if len(c.Kubelet.EvictionHard) == 0 {
 		c.Kubelet.EvictionHard = map[string]string{
 			"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%",

@@ -58,17 +58,11 @@ func (c hnsClient) call(ctx context.Context, method, path string, in, out any) e
 	if err != nil {
 		return err
 	}
-	var r schema.Response
-	if err := json.Unmarshal([]byte(response), &r); err != nil {
-		return fmt.Errorf("answer %.100q: %w", response, err)
+	output, err := schema.ParseResponse(response)
+	if err != nil || out == nil || len(output) == 0 {
+		return err
 	}
-	if !r.Success {
-		return errors.New(strings.TrimSpace(r.Error))
-	}
-	if out == nil || len(r.Output) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(r.Output, out); err != nil {
+	if err := json.Unmarshal(output, out); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	return nil

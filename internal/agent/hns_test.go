@@ -15,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
@@ -23,7 +24,7 @@ import (
 // record of the calls that changed something.
 type recordedHNS struct {
 	*emul.Service
-	plane *emul.FakePlane
+	plane *hnstest.Plane
 
 	mu   sync.Mutex
 	fail error    // guarded by mu; of every call, if set
@@ -36,7 +37,7 @@ func newHNS(t *testing.T) *recordedHNS { return newHNSOf(t, emul.VersionOf(17763
 
 func newHNSOf(t *testing.T, v schema.Version) *recordedHNS {
 	t.Helper()
-	plane := &emul.FakePlane{}
+	plane := &hnstest.Plane{}
 	s, err := emul.Open(t.Context(), emul.Config{
 		Dir:       filepath.Join(t.TempDir(), "hns"),
 		DataPlane: plane,

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -55,9 +56,7 @@ func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDRs []netip.
 			return did, fmt.Errorf("create network %s: %w", want.Name, err)
 		}
 		have = &made
-		if did == "" {
-			did = "created"
-		}
+		did = cmp.Or(did, "created")
 	}
 	joined, err := ensureHostEndpoint(ctx, h, *have, hosts)
 	if joined && did == "" {

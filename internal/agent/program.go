@@ -129,7 +129,7 @@ func (r *reconciler) start(p program, prints map[string]string, print string) er
 	// The fingerprint is written first: if we die in between, the program is not
 	// running, and the next start uses the files as they are now.
 	prints[name] = print
-	if err := r.saveFingerprints(prints); err != nil {
+	if err := durable.WriteDocument(r.disk.Path(startedFile), prints); err != nil {
 		return err
 	}
 	err := r.scm.Start(name)
@@ -253,8 +253,4 @@ func (r *reconciler) fingerprints() map[string]string {
 		return map[string]string{}
 	}
 	return prints
-}
-
-func (r *reconciler) saveFingerprints(prints map[string]string) error {
-	return durable.WriteDocument(r.disk.Path(startedFile), prints)
 }

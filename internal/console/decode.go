@@ -249,40 +249,15 @@ func modifiers(n int) uint32 {
 
 // letterKey returns the key of a sequence by its last letter.
 func letterKey(final byte) uint16 {
-	switch final {
-	case 'A':
-		return vkUp
-	case 'B':
-		return vkDown
-	case 'C':
-		return vkRight
-	case 'D':
-		return vkLeft
-	case 'H':
-		return vkHome
-	case 'F':
-		return vkEnd
-	case 'P', 'Q', 'R', 'S':
+	if 'P' <= final && final <= 'S' {
 		return vkF1 + uint16(final-'P')
 	}
-	return 0
+	return map[byte]uint16{'A': vkUp, 'B': vkDown, 'C': vkRight, 'D': vkLeft, 'H': vkHome, 'F': vkEnd}[final]
 }
 
 // numberKey returns the key of "CSI n ~".
 func numberKey(n int) uint16 {
 	switch n {
-	case 1, 7:
-		return vkHome
-	case 2:
-		return vkInsert
-	case 3:
-		return vkDelete
-	case 4, 8:
-		return vkEnd
-	case 5:
-		return vkPrior
-	case 6:
-		return vkNext
 	case 11, 12, 13, 14, 15:
 		return vkF1 + uint16(n-11)
 	case 17, 18, 19, 20, 21:
@@ -290,5 +265,5 @@ func numberKey(n int) uint16 {
 	case 23, 24:
 		return vkF1 + 10 + uint16(n-23)
 	}
-	return 0
+	return map[int]uint16{1: vkHome, 2: vkInsert, 3: vkDelete, 4: vkEnd, 5: vkPrior, 6: vkNext, 7: vkHome, 8: vkEnd}[n]
 }

@@ -60,7 +60,6 @@ func withLog(ctx context.Context, log *slog.Logger, name string) context.Context
 type apiServer struct {
 	argv   []string
 	listen func(ctx context.Context) (net.Listener, error)
-	log    *slog.Logger
 	// configured receives the result of configure; see begin.
 	configured func() (*apiserver.Config, error)
 
@@ -172,7 +171,6 @@ func (a *apiServer) isReady(ctx context.Context) error {
 // controllerManager runs kube-controller-manager.
 type controllerManager struct {
 	argv []string
-	log  *slog.Logger
 }
 
 func (c *controllerManager) run(ctx context.Context) error {
@@ -198,7 +196,6 @@ func (c *controllerManager) run(ctx context.Context) error {
 // kubeScheduler runs kube-scheduler.
 type kubeScheduler struct {
 	argv []string
-	log  *slog.Logger
 
 	mu     sync.Mutex
 	synced func(ctx context.Context) error // guarded by mu

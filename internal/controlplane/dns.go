@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/caddy"
@@ -32,9 +32,7 @@ type coreDNS struct {
 	// name is a name that the server must resolve to be ready.
 	name string
 	log  *slog.Logger
-
-	mu sync.Mutex
-	up bool // guarded by mu
+	up   atomic.Bool
 }
 
 func (d *coreDNS) run(ctx context.Context) error {
@@ -45,9 +43,7 @@ func (d *coreDNS) run(ctx context.Context) error {
 		return fmt.Errorf("start CoreDNS: %w", explain(d.address.String(), err))
 	}
 	bridgeKlog(d.log)
-	d.mu.Lock()
-	d.up = true
-	d.mu.Unlock()
+	d.up.Store(true)
 	// A server whose socket fails logs it and ends; Wait returns then.
 	ended := make(chan struct{})
 	go func() {
@@ -65,10 +61,7 @@ func (d *coreDNS) run(ctx context.Context) error {
 
 // isReady queries a name that every cluster has, as a pod would.
 func (d *coreDNS) isReady(ctx context.Context) error {
-	d.mu.Lock()
-	up := d.up
-	d.mu.Unlock()
-	if !up {
+	if !d.up.Load() {
 		return errors.New("the DNS server is not up yet")
 	}
 	client := dns.Client{Timeout: time.Second}

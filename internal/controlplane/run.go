@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/component-base/version"
-
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/durable"
@@ -220,7 +218,6 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 	bodies := map[string]supervise.Component{}
 	etcd := &etcd{cfg: c, log: s.log.With(logkey.Component, plan.Etcd), fatal: s.etcdGaveUp, ready: make(chan struct{})}
 	bodies[plan.Etcd] = supervise.Component{Run: etcd.run, Ready: etcd.isReady}
-	s.api.log = s.log
 	s.api.listen = func(ctx context.Context) (net.Listener, error) { return listen(ctx, c.Addresses, c.Port) }
 	bodies[plan.APIServer] = supervise.Component{Run: s.api.run, Ready: s.api.isReady}
 	bodies[plan.Bootstrap] = supervise.Component{Once: true, Run: func(ctx context.Context) error {
@@ -230,9 +227,9 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 		}
 		return bootstrap(ctx, cfg, objects)
 	}}
-	kcm := &controllerManager{log: s.log}
+	kcm := &controllerManager{}
 	bodies[plan.ControllerManager] = supervise.Component{Run: kcm.run, Ready: s.defaultAccount}
-	sched := &kubeScheduler{log: s.log}
+	sched := &kubeScheduler{}
 	bodies[plan.Scheduler] = supervise.Component{Run: sched.run, Ready: sched.isReady}
 	bodies[plan.Controllers] = supervise.Component{Run: s.approver}
 	bodies[plan.Certificates] = supervise.Component{Run: s.certificates().run}
@@ -319,6 +316,3 @@ func guard(ctx context.Context, run func(context.Context) error) (err error) {
 	}()
 	return run(ctx)
 }
-
-// kubernetesVersion is Kubernetes', as it was stamped into the executable.
-func kubernetesVersion() string { return version.Get().GitVersion }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/component-base/version"
+
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -26,7 +28,7 @@ type statusFile struct {
 
 func newStatus(path string, started time.Time, log *slog.Logger) *statusFile {
 	return &statusFile{path: path, log: log, ready: make(chan struct{}),
-		last: config.Status{PID: os.Getpid(), Since: started, Started: started, Version: kubernetesVersion()}}
+		last: config.Status{PID: os.Getpid(), Since: started, Started: started, Version: version.Get().GitVersion}}
 }
 
 func (f *statusFile) update(components []supervise.Status) {

@@ -11,6 +11,7 @@
 package hns
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
@@ -28,24 +29,11 @@ const (
 	SDNRoute     Kind = 5
 )
 
-// Kinds lists all kinds.
-func Kinds() []Kind { return []Kind{Network, Endpoint, Namespace, LoadBalancer, SDNRoute} }
-
 // String returns the kind's name for log lines and errors.
 func (k Kind) String() string {
-	switch k {
-	case Network:
-		return "network"
-	case Endpoint:
-		return "endpoint"
-	case Namespace:
-		return "namespace"
-	case LoadBalancer:
-		return "load balancer"
-	case SDNRoute:
-		return "route"
-	}
-	return "unknown kind"
+	names := map[Kind]string{Network: "network", Endpoint: "endpoint", Namespace: "namespace",
+		LoadBalancer: "load balancer", SDNRoute: "route"}
+	return cmp.Or(names[k], "unknown kind")
 }
 
 // API is the service. The Hcn…Open and Hcn…Close functions need no more than

@@ -6,7 +6,6 @@ package install
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,9 +34,8 @@ func (c *Cluster) authorities(ctx context.Context, cfg Config) error {
 	}
 	refuse := func(problem string) error { return &AuthoritiesError{cfg.Namespace, cfg.RegistryCerts, problem} }
 	o, err := c.get(ctx, configMaps, cfg.Namespace, cfg.RegistryCerts)
-	var status apierrors.APIStatus
 	switch {
-	case errors.As(err, &status) && apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err):
 		return nil
 	case err != nil:
 		return err

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,7 @@ type Cluster struct {
 func Connect(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // a few dozen requests, one after the other
-	if cfg.Timeout == 0 {
-		cfg.Timeout = requestLimit
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, requestLimit)
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -71,18 +72,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Namespace == "" {
-		c.Namespace = DefaultNamespace
-	}
-	if c.Replicas == 0 {
-		c.Replicas = DefaultReplicas
-	}
-	if c.Admission == "" {
-		c.Admission = policy.AdmissionWarn
-	}
-	if c.RulesFailurePolicy == "" {
-		c.RulesFailurePolicy = "Ignore"
-	}
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
+	c.Replicas = cmp.Or(c.Replicas, DefaultReplicas)
+	c.Admission = cmp.Or(c.Admission, policy.AdmissionWarn)
+	c.RulesFailurePolicy = cmp.Or(c.RulesFailurePolicy, "Ignore")
 	return c
 }
 

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ type RemoveOptions struct {
 // Errors: ErrUnreachable, *HelmError, *BuiltInError, and errors of the API
 // server; it stops at the first error and may be called again.
 func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
-	if opts.Namespace == "" {
-		opts.Namespace = DefaultNamespace
-	}
+	opts.Namespace = cmp.Or(opts.Namespace, DefaultNamespace)
 	if _, err := c.discovery.ServerVersion(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,9 +31,7 @@ func (p *githubPrinter) Print(r Result) error {
 		return nil
 	}
 	command := map[policy.Severity]string{policy.Error: "error", policy.Warning: "warning"}[r.Severity]
-	if command == "" {
-		command = "notice"
-	}
+	command = cmp.Or(command, "notice")
 	var properties []string
 	add := func(key string, value any) {
 		properties = append(properties, key+"="+githubEscapes.property.Replace(fmt.Sprint(value)))

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -46,10 +47,7 @@ type junitMessage struct {
 }
 
 func (p *junitPrinter) Print(r Result) error {
-	name := p.paths.Of(r.File)
-	if name == "" {
-		name = r.Object
-	}
+	name := cmp.Or(p.paths.Of(r.File), r.Object)
 	suite := p.byFile[name]
 	if suite == nil {
 		if p.byFile == nil {

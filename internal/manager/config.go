@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -69,9 +70,6 @@ type Config struct {
 	// LeaderElection lets one of several managers run the controllers. All of
 	// them answer webhooks.
 	LeaderElection bool
-	// Identity is this manager's name in the election; "" means the host's name
-	// and a random part.
-	Identity string
 
 	// DefaultOS is the operating system of pods that do not indicate one, in
 	// namespaces that do not either: "linux" (the default) or "windows".
@@ -85,9 +83,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Namespace == "" {
-		c.Namespace = inventory.Namespace
-	}
+	c.Namespace = cmp.Or(c.Namespace, inventory.Namespace)
 	if c.Service.Name != "" && c.Service.Namespace == "" {
 		c.Service.Namespace = c.Namespace
 	}

@@ -43,14 +43,11 @@ func (m *Manager) lead(ctx context.Context) error {
 		defer m.leads.Store(false)
 		return m.control(ctx)
 	}
-	identity := m.cfg.Identity
-	if identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return fmt.Errorf("find a name for the election: %w", err)
-		}
-		identity = host + "_" + strings.ToLower(rand.Text()[:8])
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find a name for the election: %w", err)
 	}
+	identity := host + "_" + strings.ToLower(rand.Text()[:8])
 	log := m.cfg.Log.With(logkey.Component, componentControllers)
 	// The lease is kept until the controllers have ended: the manager that takes it over must
 	// not meet their last writes. So the election outlives the context.

@@ -319,11 +319,7 @@ func (c Config) host() (string, error) {
 // address is where the API server connects to.
 func (c Config) address() string {
 	if c.URL == "" {
-		port := c.Service.Port
-		if port == 0 {
-			port = 443
-		}
-		return net.JoinHostPort(c.Service.Host(), fmt.Sprint(port))
+		return net.JoinHostPort(c.Service.Host(), "443")
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -24,15 +24,7 @@ const (
 )
 
 func (s Severity) String() string {
-	switch s {
-	case Info:
-		return "info"
-	case Warning:
-		return "warning"
-	case Error:
-		return "error"
-	}
-	return "none"
+	return cmp.Or(map[Severity]string{Info: "info", Warning: "warning", Error: "error"}[s], "none")
 }
 
 // MarshalText encodes the severity as its name.

@@ -35,15 +35,8 @@ func (k Known) Add(kind, namespace, name string) {
 // Lacks reports whether an object certainly does not exist.
 func (k Known) Lacks(kind, namespace, name string) bool {
 	names := k[kind]
-	if names == nil || name == "" {
-		return false
-	}
-	for _, other := range names[name] {
-		if SameNamespace(namespace, other) {
-			return false
-		}
-	}
-	return true
+	return names != nil && name != "" &&
+		!slices.ContainsFunc(names[name], func(other string) bool { return SameNamespace(namespace, other) })
 }
 
 // Lacks reports whether an object certainly is not in the pod's namespace.

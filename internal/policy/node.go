@@ -227,10 +227,7 @@ func (p *Pod) Runs(c *Container, n *Node, hyperV bool) bool {
 			return winver.CompatibleOSVersion(n.Build, pl.OSVersion)
 		})
 	}
-	if !c.HasBuild {
-		return true
-	}
-	return hyperV && c.Build.Number <= n.Build.Number || winver.Compatible(n.Build, c.Build)
+	return !c.HasBuild || hyperV && c.Build.Number <= n.Build.Number || winver.Compatible(n.Build, c.Build)
 }
 
 // missesABI reports whether the node's containerd does not support images of

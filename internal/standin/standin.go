@@ -165,7 +165,7 @@ func (c *Catalogue) make(ctx context.Context, cacheDir, dir string, p Programs) 
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := syncAll(tmp); err != nil {
+	if err := image.SyncTree(tmp); err != nil {
 		return err
 	}
 	err = os.Rename(tmp, dir)

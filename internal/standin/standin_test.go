@@ -142,7 +142,7 @@ func TestInstall(t *testing.T) {
 					t.Errorf("%s is there: %+v", name, img)
 				}
 				// The pull says what containerd would.
-				if _, err := s.Pull(context.Background(), name, nil, nil); err == nil ||
+				if _, err := s.Pull(context.Background(), name, nil); err == nil ||
 					!strings.HasSuffix(err.Error(), "no match for platform in manifest: not found") {
 					t.Errorf("pull %s: %v", name, err)
 				}
@@ -157,7 +157,7 @@ func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
 	s := openStore(t, cache, c, find(t, "2019"))
 	pull := func(name string) *image.Image {
 		t.Helper()
-		img, err := s.Pull(context.Background(), name, nil, nil)
+		img, err := s.Pull(context.Background(), name, nil)
 		if err != nil {
 			t.Fatalf("pull %s: %v", name, err)
 		}

@@ -53,13 +53,3 @@ func writeTree(dir string, files map[string]file) error {
 		return os.Lchown(name, image.DefaultID, image.DefaultID)
 	})
 }
-
-// syncAll puts everything below a directory on the disk.
-func syncAll(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close() // opened for reading
-	return unix.Syncfs(int(d.Fd()))
-}

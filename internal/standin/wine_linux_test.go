@@ -230,7 +230,7 @@ func TestProgramsUnderWine(t *testing.T) {
 		PowerShell: testenv.Bin("windows", "powershell.exe")})
 	s := openStore(t, cache, c, host)
 	in := func(name string) *box {
-		img, err := s.Pull(t.Context(), name, nil, nil)
+		img, err := s.Pull(t.Context(), name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

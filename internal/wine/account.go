@@ -137,14 +137,6 @@ func FindAccount(name, computer string) (Account, bool) {
 	return Account{}, false
 }
 
-// FullName returns the account with its authority, as whoami shows it.
-func (a Account) FullName(computer string) string {
-	if a.Domain == "" {
-		return computer + `\` + a.Name
-	}
-	return a.Domain + `\` + a.Name
-}
-
 // environment returns the variables that Windows adds to an account's
 // environment, given the computer's name.
 func (a Account) environment(computer string) []string {

@@ -4,6 +4,7 @@
 package wine
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 )
@@ -22,7 +23,7 @@ func TestFindAccount(t *testing.T) {
 		`NT AUTHORITY\ContainerUser`: "", `other\Administrator`: "", `a\b\SYSTEM`: "",
 	} {
 		a, ok := FindAccount(name, "web")
-		if got := a.FullName("web"); ok != (want != "") || ok && got != want {
+		if got := cmp.Or(a.Domain, "web") + `\` + a.Name; ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %q, %v; want %q", name, got, ok, want)
 		}
 	}

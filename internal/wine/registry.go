@@ -99,12 +99,8 @@ func tcpipChanges() []change {
 	}
 }
 
-// startDisabled is SERVICE_DISABLED and startDemand SERVICE_DEMAND_START, the
-// values of a service's Start (winsvc.h).
-const (
-	startDemand   = uint32(3)
-	startDisabled = uint32(4)
-)
+// startDisabled is SERVICE_DISABLED, a value of a service's Start (winsvc.h).
+const startDisabled = uint32(4)
 
 // idleServices are services of Wine that only desktops and devices need, and the
 // event log, which keeps no events.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// podTasks is twice the limit of one container (oci.DefaultPIDs).
+	// podTasks is twice the limit of one container (oci.PIDs).
 	podTasks = 4096
 	// podDisk is the size of a Windows container's drive C, hcsshim's default.
 	podDisk = 20 << 30

@@ -88,14 +88,9 @@ func (d *machineDialer) read(name string) string {
 	return string(content)
 }
 
-// dial connects to a literal address from the other namespace. The socket stays
-// there wherever it is used.
-func (d *machineDialer) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = kernel.Do(d.netns, func() (err error) {
-		// A negative FallbackDelay keeps net from dialing on another goroutine.
-		conn, err = (&net.Dialer{Timeout: dialLimit, FallbackDelay: -1}).DialContext(ctx, network, address)
-		return err
-	})
+// dial connects to a literal address from the other namespace.
+func (d *machineDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := kernel.Dial(ctx, d.netns, network, address, dialLimit)
 	if err != nil {
 		return nil, fmt.Errorf("from the machine's network: %w", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ type Plugin struct {
 	HNS hns.API
 	// IPAM runs the IPAM plugin; nil means as a program of this machine.
 	IPAM invoke.Exec
-	// Out gets results; nil means standard output.
+	// Out gets results.
 	Out io.Writer
 }
 
@@ -63,15 +62,11 @@ func (p Plugin) Add(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	out := p.Out
-	if out == nil {
-		out = os.Stdout
-	}
 	versioned, err := r.GetAsVersion(c.CNIVersion)
 	if err != nil {
 		return fmt.Errorf("result for CNI %s: %w", c.CNIVersion, err)
 	}
-	return versioned.PrintTo(out)
+	return versioned.PrintTo(p.Out)
 }
 
 // network returns the network of the configuration, which must be of a type for pods of the node's own network.

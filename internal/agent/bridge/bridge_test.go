@@ -19,6 +19,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -94,7 +95,7 @@ type rig struct {
 
 func newRig(t *testing.T, ips string) *rig {
 	t.Helper()
-	s, err := emul.Open(t.Context(), emul.Config{Dir: filepath.Join(t.TempDir(), "hns"), DataPlane: &emul.FakePlane{},
+	s, err := emul.Open(t.Context(), emul.Config{Dir: filepath.Join(t.TempDir(), "hns"), DataPlane: &hnstest.Plane{},
 		Log: slog.New(slog.DiscardHandler), Version: emul.VersionOf(20348)})
 	if err != nil {
 		t.Fatal(err)

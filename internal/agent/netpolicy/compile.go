@@ -4,6 +4,7 @@
 package netpolicy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -79,10 +80,7 @@ func Compile(c *Cluster, node string) []Endpoint {
 		}
 	}
 	slices.SortFunc(out, func(a, b Endpoint) int {
-		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }

@@ -63,12 +63,7 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 // canonical sorts prefixes and drops prefixes within another: sets of nft must not
 // overlap.
 func canonical(list []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(list, func(a, b netip.Prefix) int {
-		if c := a.Addr().Compare(b.Addr()); c != 0 {
-			return c
-		}
-		return a.Bits() - b.Bits()
-	})
+	slices.SortFunc(list, netip.Prefix.Compare)
 	out := list[:0]
 	for _, p := range list {
 		if n := len(out); n > 0 && out[n-1].Overlaps(p) {

@@ -55,8 +55,7 @@ func Run(ctx context.Context, p Program) (code int, err error) {
 	cmd.WaitDelay = 2 * time.Second
 	fmt.Fprintf(out, "--- %s starting %q\n", time.Now().UTC().Format(time.RFC3339), argv)
 	err = cmd.Run()
-	var exit *exec.ExitError
-	if err == nil || errors.As(err, &exit) {
+	if _, ended := errors.AsType[*exec.ExitError](err); err == nil || ended {
 		fmt.Fprintf(out, "--- %s ended: %s\n", time.Now().UTC().Format(time.RFC3339), cmd.ProcessState)
 		return cmd.ProcessState.ExitCode(), nil
 	}

@@ -4,10 +4,8 @@
 package installcmd
 
 import (
-	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
@@ -33,10 +31,4 @@ func (t *target) connect() (*install.Cluster, string, error) {
 		return nil, "", fmt.Errorf("find the cluster: %w", err)
 	}
 	return c, cfg.Host, nil
-}
-
-// forbidden reports whether the API server refused because of missing permissions.
-func forbidden(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsForbidden(err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/install"
@@ -241,7 +242,7 @@ func explain(err error) error {
 	case errors.As(err, &stuck):
 		return cli.WithHint(err, "fix it and run 'mullion install' again; --image REFERENCE chooses another image\n"+
 			"see 'kubectl describe pods' and 'kubectl logs' in the namespace for details")
-	case forbidden(err):
+	case apierrors.IsForbidden(err):
 		return cli.WithHint(err, "to install mullion you need every permission that the manager gets; a "+
 			"cluster-admin has them")
 	case errors.Is(err, context.DeadlineExceeded):

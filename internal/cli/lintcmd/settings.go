@@ -6,6 +6,7 @@ package lintcmd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -119,12 +120,7 @@ func (f *flags) excluder(s settings.Settings) (excluder, error) {
 
 // excludes reports whether a file or a folder is excluded.
 func (e excluder) excludes(path string, folder bool) bool {
-	for _, m := range e {
-		if m.Excludes(path, folder) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e, func(m *checkout.Matcher) bool { return m.Excludes(path, folder) })
 }
 
 // place returns the absolute path of a file; a link has its own place.

@@ -7,6 +7,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -149,12 +150,8 @@ func (c *Config) complete() error {
 // Default returns c with the defaults in place of zero values.
 func (c Config) Default() Config {
 	c.moveIPv6()
-	if c.ClusterDomain == "" {
-		c.ClusterDomain = "cluster.local"
-	}
-	if c.NodeMaskSize == 0 {
-		c.NodeMaskSize = 24
-	}
+	c.ClusterDomain = cmp.Or(c.ClusterDomain, "cluster.local")
+	c.NodeMaskSize = cmp.Or(c.NodeMaskSize, 24)
 	if !c.IPv6.IsZero() && c.NodeMaskSizeIPv6 == 0 {
 		c.NodeMaskSizeIPv6 = 64
 	}

@@ -135,13 +135,12 @@ func TestIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := [][]netip.Prefix{c.NodeCIDRs(), c.PodCIDRs(), c.ServiceCIDRs()}
-	if len(got[0]) != 2 || got[0][0] != c.NodeCIDR || got[1][1].String() != "fd00:10:244::/48" ||
-		got[2][1].String() != "fd00:10:96::/112" || c.NodeMaskSizeIPv6 != 64 {
-		t.Errorf("networks %v, node mask %d", got, c.NodeMaskSizeIPv6)
+	if got := c.NodeCIDRs(); len(got) != 2 || got[0] != c.NodeCIDR || c.IPv6.PodCIDR.String() != "fd00:10:244::/48" ||
+		c.IPv6.ServiceCIDR.String() != "fd00:10:96::/112" || c.NodeMaskSizeIPv6 != 64 {
+		t.Errorf("networks %v, %+v, node mask %d", got, c.IPv6, c.NodeMaskSizeIPv6)
 	}
-	if one := testGood(t); len(one.PodCIDRs()) != 1 {
-		t.Errorf("a cluster with one family has the pods' networks %v", one.PodCIDRs())
+	if one := testGood(t); len(one.NodeCIDRs()) != 1 {
+		t.Errorf("a cluster with one family has the nodes' networks %v", one.NodeCIDRs())
 	}
 	const pool = networks + `}, "loadBalancer": {"pool": "10.90.0.0/24", "ipv6Pool": "fd00:10:90::/112", "router": "/r"`
 	if c, err := parse(pool); err != nil || len(c.LoadBalancer.Pools()) != 2 ||

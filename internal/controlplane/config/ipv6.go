@@ -13,12 +13,6 @@ import (
 // NodeCIDRs lists the networks of the nodes' own addresses, one for each family.
 func (c Config) NodeCIDRs() []netip.Prefix { return ipv6.List(c.NodeCIDR, c.IPv6.NodeCIDR) }
 
-// PodCIDRs lists the pods' networks, one for each family.
-func (c Config) PodCIDRs() []netip.Prefix { return ipv6.List(c.PodCIDR, c.IPv6.PodCIDR) }
-
-// ServiceCIDRs lists the Services' networks, one for each family.
-func (c Config) ServiceCIDRs() []netip.Prefix { return ipv6.List(c.ServiceCIDR, c.IPv6.ServiceCIDR) }
-
 // moveIPv6 moves settings from the names that they had in earlier versions.
 func (c *Config) moveIPv6() {
 	if s := c.Second; !s.IsZero() {

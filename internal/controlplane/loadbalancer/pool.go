@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
 // pools are the ranges with addresses, at least one, of one address family each.
@@ -31,11 +33,7 @@ func (p pools) contains(a netip.Addr) bool {
 
 // String lists the pools for people.
 func (p pools) String() string {
-	var names []string
-	for _, r := range p {
-		names = append(names, r.String())
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(names(p), " and ")
 }
 
 func familyOf(a netip.Addr) corev1.IPFamily {
@@ -148,12 +146,7 @@ func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]
 // address and the broadcast address, which some programs refuse. IPv6 has no broadcast, and in
 // place of the network's address one for all its routers (RFC 4291, section 2.6.1).
 func bounds(pool netip.Prefix) (first, last netip.Addr) {
-	b := pool.Masked().Addr().AsSlice()
-	for i := pool.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	first = pool.Masked().Addr()
-	last, _ = netip.AddrFromSlice(b)
+	first, last = pool.Masked().Addr(), fabric.Last(pool)
 	switch single := pool.Bits() > first.BitLen()-2; {
 	case single:
 		return first, last

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,41 +167,37 @@ func (s Store) authority(a Authority, used bool) (pair, error) {
 	} else if used && !a.Internal {
 		return pair{}, broken(s.Cert(a.Name), err)
 	}
-	key, err := newKey()
+	ca, err := selfSign(a, s.Now())
 	if err != nil {
 		return pair{}, err
 	}
-	cert, err := selfSign(a, key, s.Now())
-	if err != nil {
-		return pair{}, err
-	}
-	data, err := certpem.EncodeKey(key)
+	data, err := certpem.EncodeKey(ca.Key)
 	if err != nil {
 		return pair{}, err
 	}
 	if err := durable.WriteFile(s.Key(a.Name), data, 0o600); err != nil {
 		return pair{}, err
 	}
-	if err := durable.WriteFile(s.Cert(a.Name), certpem.Encode(cert), 0o644); err != nil {
+	if err := durable.WriteFile(s.Cert(a.Name), certpem.Encode(ca.Cert), 0o644); err != nil {
 		return pair{}, err
 	}
-	return pair{cert, key}, nil
+	return ca, nil
 }
 
 func (s Store) checkAuthority(a Authority, ca pair) error {
 	now := s.Now()
 	switch {
-	case !ca.cert.IsCA:
+	case !ca.Cert.IsCA:
 		return broken(s.Cert(a.Name), errors.New("it is not an authority's certificate"))
-	case now.Before(ca.cert.NotBefore):
+	case now.Before(ca.Cert.NotBefore):
 		return fmt.Errorf("authority %s is valid from %s, and it is %s: is the clock right?", s.Cert(a.Name),
-			ca.cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
-	case now.After(ca.cert.NotAfter):
+			ca.Cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
+	case now.After(ca.Cert.NotAfter):
 		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be recreated",
-			s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
-	case now.Add(leafLife).After(ca.cert.NotAfter):
+			s.Cert(a.Name), ca.Cert.NotAfter.Format(time.RFC3339))
+	case now.Add(leafLife).After(ca.Cert.NotAfter):
 		s.Log.Warn("a certificate authority expires within a year", logkey.Path, s.Cert(a.Name), "not_after",
-			ca.cert.NotAfter)
+			ca.Cert.NotAfter)
 	}
 	return nil
 }
@@ -215,7 +212,7 @@ func (s Store) bareKey(name string, used bool) error {
 	if used {
 		return broken(s.Key(name), err)
 	}
-	k, err := newKey()
+	k, err := certpem.NewKey()
 	if err != nil {
 		return err
 	}
@@ -280,13 +277,14 @@ func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	key, err := certpem.EncodeKey(p.key)
+	key, err := certpem.EncodeKey(p.Key)
 	if err != nil {
 		return false, err
 	}
 	// A server sends its authority too, so that a joining node can find the one whose
 	// hash it has.
-	return true, durable.WriteFile(s.Leaf(l.Name), concat(certpem.Encode(p.cert), certpem.Encode(ca.cert), key), 0o600)
+	return true, durable.WriteFile(s.Leaf(l.Name), slices.Concat(certpem.Encode(p.Cert), certpem.Encode(ca.Cert), key),
+		0o600)
 }
 
 // encryption is the part of apiserver.config.k8s.io/v1 EncryptionConfiguration
@@ -352,7 +350,10 @@ func checkEncryption(data []byte) error {
 	}
 	for _, r := range e.Resources {
 		for _, p := range r.Providers {
-			for _, k := range keysOf(p) {
+			if p.Secretbox == nil {
+				continue
+			}
+			for _, k := range p.Secretbox.Keys {
 				if b, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || len(b) != secretboxKeyBytes {
 					return fmt.Errorf("key %q is not %d bytes of base64", k.Name, secretboxKeyBytes)
 				}
@@ -360,11 +361,4 @@ func checkEncryption(data []byte) error {
 		}
 	}
 	return nil
-}
-
-func keysOf(p encryptionProvider) []encryptionKey {
-	if p.Secretbox == nil {
-		return nil
-	}
-	return p.Secretbox.Keys
 }

@@ -4,11 +4,8 @@
 package pki
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -21,19 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 )
 
-// pair is a certificate with its key.
-type pair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newKey() (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make key: %w", err)
-	}
-	return key, nil
-}
+type pair = certpem.Pair
 
 func marshalPublicKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -55,12 +40,12 @@ func parsePair(certPEM, keyPEM []byte) (pair, error) {
 	if pub, ok := cert.PublicKey.(crypto.PublicKey).(*ecdsa.PublicKey); !ok || !pub.Equal(key.Public()) {
 		return pair{}, errors.New("certificate and key do not belong together")
 	}
-	return pair{cert, key}, nil
+	return pair{Cert: cert, Key: key}, nil
 }
 
 // selfSign makes an authority's certificate.
-func selfSign(a Authority, key *ecdsa.PrivateKey, now time.Time) (*x509.Certificate, error) {
-	return sign(&x509.Certificate{
+func selfSign(a Authority, now time.Time) (pair, error) {
+	return certpem.Sign(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: a.CommonName},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(authorityLife),
@@ -69,15 +54,11 @@ func selfSign(a Authority, key *ecdsa.PrivateKey, now time.Time) (*x509.Certific
 		IsCA:                  true,
 		// An authority below this one is never wanted.
 		MaxPathLenZero: true,
-	}, nil, key, key)
+	}, nil)
 }
 
 // issue makes a leaf's certificate and a new key for it.
 func issue(l Leaf, ca pair, now time.Time) (pair, error) {
-	key, err := newKey()
-	if err != nil {
-		return pair{}, err
-	}
 	t := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: l.CommonName, Organization: l.Organizations},
 		NotBefore: now.Add(-backdate),
@@ -85,18 +66,17 @@ func issue(l Leaf, ca pair, now time.Time) (pair, error) {
 		KeyUsage:  x509.KeyUsageDigitalSignature,
 		DNSNames:  l.Names,
 	}
-	if t.NotBefore.Before(ca.cert.NotBefore) {
-		t.NotBefore = ca.cert.NotBefore
+	if t.NotBefore.Before(ca.Cert.NotBefore) {
+		t.NotBefore = ca.Cert.NotBefore
 	}
-	if t.NotAfter.After(ca.cert.NotAfter) {
-		t.NotAfter = ca.cert.NotAfter
+	if t.NotAfter.After(ca.Cert.NotAfter) {
+		t.NotAfter = ca.Cert.NotAfter
 	}
 	for _, a := range l.Addresses {
 		t.IPAddresses = append(t.IPAddresses, net.IP(a.AsSlice()))
 	}
 	t.ExtKeyUsage = usages(l)
-	cert, err := sign(t, ca.cert, key, ca.key)
-	return pair{cert, key}, err
+	return certpem.Sign(t, &ca)
 }
 
 func usages(l Leaf) []x509.ExtKeyUsage {
@@ -110,30 +90,17 @@ func usages(l Leaf) []x509.ExtKeyUsage {
 	return u
 }
 
-// sign makes a certificate; a nil parent means self-signed.
-func sign(t, parent *x509.Certificate, key, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	if parent == nil {
-		parent = t
-	}
-	// A nil SerialNumber makes CreateCertificate choose a random one (RFC 5280).
-	der, err := x509.CreateCertificate(rand.Reader, t, parent, key.Public(), by)
-	if err != nil {
-		return nil, fmt.Errorf("sign certificate %q: %w", t.Subject.CommonName, err)
-	}
-	return x509.ParseCertificate(der)
-}
-
 // outdated returns the reason why a leaf must be replaced, or "".
 func outdated(l Leaf, p pair, ca pair, now time.Time) string {
-	c := p.cert
+	c := p.Cert
 	switch {
-	case c.CheckSignatureFrom(ca.cert) != nil:
+	case c.CheckSignatureFrom(ca.Cert) != nil:
 		return "another authority signed it"
 	case now.Before(c.NotBefore):
 		return "it is not valid yet"
 	case now.After(c.NotAfter):
 		return "it has expired"
-	case now.Add(renewBefore).After(c.NotAfter) && c.NotAfter.Before(ca.cert.NotAfter):
+	case now.Add(renewBefore).After(c.NotAfter) && c.NotAfter.Before(ca.Cert.NotAfter):
 		return "it expires soon"
 	case c.Subject.CommonName != l.CommonName || !slices.Equal(c.Subject.Organization, l.Organizations):
 		return "it has another subject"
@@ -157,6 +124,3 @@ func issueNames(l Leaf) ([]net.IP, error) {
 	}
 	return ips, nil
 }
-
-// concat puts PEM blocks into one file.
-func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -331,22 +331,18 @@ func TestDistinctSerials(t *testing.T) {
 }
 
 func FuzzParsePair(f *testing.F) {
-	key, err := newKey()
+	ca, err := selfSign(Authority{Name: "a", CommonName: "a"}, time.Now())
 	if err != nil {
 		f.Fatal(err)
 	}
-	cert, err := selfSign(Authority{Name: "a", CommonName: "a"}, key, time.Now())
+	keyPEM, err := certpem.EncodeKey(ca.Key)
 	if err != nil {
 		f.Fatal(err)
 	}
-	keyPEM, err := certpem.EncodeKey(key)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(concat(certpem.Encode(cert), keyPEM))
+	f.Add(slices.Concat(certpem.Encode(ca.Cert), keyPEM))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, err := parsePair(data, data); err == nil && (p.cert == nil || p.key == nil) {
+		if p, err := parsePair(data, data); err == nil && (p.Cert == nil || p.Key == nil) {
 			t.Error("no error and no pair")
 		}
 		_ = checkEncryption(data) // it must not panic

@@ -5,11 +5,11 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config/ipv6"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 )
 
@@ -75,7 +75,7 @@ func apiServer(c config.Config) []string {
 		"--kubelet-client-key=" + s.Leaf(pki.APIServerKubelet),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 
-		"--service-cluster-ip-range=" + joined(c.ServiceCIDRs()),
+		"--service-cluster-ip-range=" + ipv6.Join(c.ServiceCIDR, c.IPv6.ServiceCIDR),
 		"--allow-privileged=true",
 		"--encryption-provider-config=" + s.Secret(pki.Encryption), // 1.2.27
 	}
@@ -134,9 +134,9 @@ func controllerManager(c config.Config) []string {
 		"--cluster-signing-key-file=" + s.Key(pki.ClusterCA),
 		"--cluster-signing-duration=8760h",
 		"--allocate-node-cidrs=true",
-		"--cluster-cidr=" + joined(c.PodCIDRs()),
+		"--cluster-cidr=" + ipv6.Join(c.PodCIDR, c.IPv6.PodCIDR),
 	}, nodeMasks(c), []string{
-		"--service-cluster-ip-range=" + joined(c.ServiceCIDRs()),
+		"--service-cluster-ip-range=" + ipv6.Join(c.ServiceCIDR, c.IPv6.ServiceCIDR),
 		"--configure-cloud-routes=false",
 		// The first two are off by default; bootstrap tokens need them. The third writes
 		// an annotation for kubelets that keep Secrets for a time; ours watch. It writes
@@ -162,15 +162,6 @@ func nodeMasks(c config.Config) []string {
 		flags = append(flags, fmt.Sprintf("--node-cidr-mask-size-ipv6=%d", c.NodeMaskSizeIPv6))
 	}
 	return flags
-}
-
-// joined lists networks as Kubernetes' flags take them; the first belongs to the primary family.
-func joined(list []netip.Prefix) string {
-	var text []string
-	for _, p := range list {
-		text = append(text, p.String())
-	}
-	return strings.Join(text, ",")
 }
 
 // scheduler returns the command line of kube-scheduler.

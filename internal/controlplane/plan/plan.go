@@ -72,7 +72,8 @@ func New(c config.Config, m Machine) (Plan, error) {
 	if p.Files, err = files(c); err != nil {
 		return p, err
 	}
-	first := Component{Name: Etcd, Note: etcdNote(c)}
+	first := Component{Name: Etcd,
+		Note: fmt.Sprintf("data in %s, mutual TLS on the socket %s", c.Etcd(), c.EtcdSocket())}
 	if c.Datastore.Embedded() {
 		p.Components = append(p.Components, first)
 	}
@@ -146,10 +147,6 @@ func (p Plan) String() string {
 		b.WriteString(p.Corefile)
 	}
 	return b.String()
-}
-
-func etcdNote(c config.Config) string {
-	return fmt.Sprintf("data in %s, mutual TLS on the socket %s", c.Etcd(), c.EtcdSocket())
 }
 
 // store returns the key directory, for its file names only.

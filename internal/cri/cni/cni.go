@@ -12,6 +12,7 @@
 package cni
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,12 +72,8 @@ type Network struct {
 
 // New returns a Network; it reads no file before its first use.
 func New(cfg Config) *Network {
-	if cfg.ConfDir == "" {
-		cfg.ConfDir = DefaultConfDir
-	}
-	if cfg.BinDir == "" {
-		cfg.BinDir = DefaultBinDir
-	}
+	cfg.ConfDir = cmp.Or(cfg.ConfDir, DefaultConfDir)
+	cfg.BinDir = cmp.Or(cfg.BinDir, DefaultBinDir)
 	return &Network{cfg: cfg, lib: libcni.NewCNIConfigWithCacheDir([]string{cfg.BinDir}, cfg.CacheDir, plugins{cfg})}
 }
 

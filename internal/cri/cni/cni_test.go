@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/cri/cni/cnitest"
 )
 
 const conf = `{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","apiVersion":2,"ipam":{"type":"host-local"},` +
@@ -39,7 +41,7 @@ func drive(t *testing.T, conf string) string {
 
 // recorder notes what the plugin got.
 type recorder struct {
-	Fake
+	cnitest.Fake
 	exe   string
 	env   []string
 	stdin string
@@ -106,7 +108,7 @@ func TestSetupAndTeardown(t *testing.T) {
 }
 
 func TestPluginErrorIsPassedOn(t *testing.T) {
-	f := &Fake{Fail: func(string) error { return errors.New("no more addresses") }}
+	f := &cnitest.Fake{Fail: func(string) error { return errors.New("no more addresses") }}
 	n := New(Config{Drive: drive(t, conf), CacheDir: t.TempDir(), Runner: f})
 	_, err := n.Setup(t.Context(), Pod{SandboxID: "sb1", NamespaceID: "x"})
 	if err == nil || !strings.Contains(err.Error(), "no more addresses") ||
@@ -119,7 +121,7 @@ func TestNotReady(t *testing.T) {
 	for name, content := range map[string]string{"none": "", "broken": "{",
 		"no type":    `{"cniVersion":"0.3.0","name":"x"}`,
 		"no plugins": `{"cniVersion":"0.3.0","name":"x","plugins":[]}`} {
-		n := New(Config{Drive: drive(t, content), CacheDir: t.TempDir(), Runner: &Fake{}})
+		n := New(Config{Drive: drive(t, content), CacheDir: t.TempDir(), Runner: &cnitest.Fake{}})
 		if err := n.Ready(); !errors.Is(err, errNotConfigured) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -91,8 +92,5 @@ func (h *Host) groups() []string {
 	if err := json.NewDecoder(io.LimitReader(f, maxAccountsBytes)).Decode(&accounts); err != nil {
 		return groups
 	}
-	for name := range accounts.Groups {
-		groups = append(groups, name)
-	}
-	return groups
+	return slices.AppendSeq(groups, maps.Keys(accounts.Groups))
 }

@@ -4,6 +4,7 @@
 package hostprocess
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,7 @@ func TestAccount(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %s", user, err, want)
 			}
-		} else if got := a.FullName("h"); got != want {
+		} else if got := cmp.Or(a.Domain, "h") + `\` + a.Name; got != want {
 			t.Errorf("%q: %s, want %s", user, got, want)
 		}
 	}

@@ -232,7 +232,7 @@ func (s *Store) dropBlobs(drop func(digest string, age time.Duration) bool) erro
 func (s *Store) FsInfo() (FsInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := FsInfo{Mountpoint: s.dir}
+	var info FsInfo
 	err := readRecords(filepath.Join(s.dir, "m"), func(_ string, r *layerRecord) error {
 		info.UsedBytes += uint64(max(r.Bytes, 0))
 		info.InodesUsed += uint64(max(r.Entries, 0))

@@ -25,20 +25,18 @@ const parallelFetches = 3
 
 // source is where an image's blobs come from: a registry or an archive.
 type source interface {
-	// fetch puts a blob into the store, verified, and reports progress to the
-	// tracker, which may be nil. It is called for blobs that the store lacks.
-	fetch(ctx context.Context, d v1.Descriptor, t *tracker) error
+	// fetch puts a blob into the store, verified. It is called for blobs that the store lacks.
+	fetch(ctx context.Context, d v1.Descriptor) error
 }
 
 // assembly is one image on its way into the store.
 type assembly struct {
-	store    *Store
-	src      source
-	raw      []byte // the manifest
-	name     string // a hint for the kind of the base
-	tags     []string
-	digests  []string
-	progress func(Progress)
+	store   *Store
+	src     source
+	raw     []byte // the manifest
+	name    string // a hint for the kind of the base
+	tags    []string
+	digests []string
 
 	manifest *v1.Manifest
 	config   *v1.ConfigFile
@@ -110,7 +108,7 @@ func (a *assembly) describe(ctx context.Context) error {
 	id := m.Config.Digest.String()
 	defer s.use(id)()
 	if !s.blobs.has(id, m.Config.Size) {
-		if err := a.src.fetch(ctx, m.Config, nil); err != nil {
+		if err := a.src.fetch(ctx, m.Config); err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
 	}
@@ -164,7 +162,6 @@ func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 	for _, l := range rec.Layers {
 		below = append(below, s.dirsOf(l)...)
 	}
-	track := newTracker(a.name, a.manifest.Layers[a.standIn:], a.progress)
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelFetches + 1) // and the unpacker
 	ready := make([]chan struct{}, len(a.manifest.Layers))
@@ -182,7 +179,6 @@ func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 			if err != nil {
 				return fmt.Errorf("layer %d of %d: %w", i+1, len(a.manifest.Layers), err)
 			}
-			track.unpacked()
 			rec.Layers = append(rec.Layers, layerID{Own: l.ID})
 			rec.Notes = append(rec.Notes, l.Notes...)
 			below = append(below, s.layerDir(l.ID))
@@ -192,10 +188,11 @@ func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 	for i := a.standIn; i < len(a.manifest.Layers); i++ {
 		group.Go(func() error {
 			d := a.manifest.Layers[i]
-			if l, err := s.loadLayer(a.keys[i]); err == nil && l != nil || s.blobs.has(d.Digest.String(), d.Size) {
-				track.fetched(d.Size)
-			} else if err := a.src.fetch(gctx, d, track); err != nil {
-				return fmt.Errorf("layer %d of %d: %w", i+1, len(a.manifest.Layers), err)
+			l, err := s.loadLayer(a.keys[i])
+			if (err != nil || l == nil) && !s.blobs.has(d.Digest.String(), d.Size) {
+				if err := a.src.fetch(gctx, d); err != nil {
+					return fmt.Errorf("layer %d of %d: %w", i+1, len(a.manifest.Layers), err)
+				}
 			}
 			close(ready[i])
 			return nil
@@ -225,7 +222,7 @@ func (a *assembly) unpackOne(ctx context.Context, i int, below []string) (*layer
 		if l, err := a.store.loadLayer(a.keys[i]); err != nil || l != nil {
 			return l, err
 		}
-		if err := a.src.fetch(ctx, d, nil); err != nil {
+		if err := a.src.fetch(ctx, d); err != nil {
 			return nil, err
 		}
 	}

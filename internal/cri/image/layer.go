@@ -97,7 +97,7 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 		return nil, fmt.Errorf("unpack layer %s: %w", blob, err)
 	}
 	rec.ID, rec.Key = shortID(key), key
-	if err := syncTree(tmp); err != nil {
+	if err := SyncTree(tmp); err != nil {
 		return nil, fmt.Errorf("unpack layer: %w", err)
 	}
 	if err := fault.Point(ctx, "image.layer.unpacked"); err != nil {

@@ -3,7 +3,10 @@
 
 package image
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits bound the resources that one image may use. Zero values mean the defaults.
 type Limits struct {
@@ -32,21 +35,14 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	set := func(p *int64, v int64) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	set(&l.MetadataBytes, 8<<20)
-	set(&l.LayerBytes, 64<<30)
-	set(&l.LayerEntries, 1_000_000)
-	set(&l.NameBytes, 256<<20)
-	set(&l.Ratio, 200)
-	set(&l.RatioFrom, 64<<20)
-	set(&l.ArchiveBytes, 128<<30)
-	if l.Layers == 0 {
-		l.Layers = 127
-	}
+	l.MetadataBytes = cmp.Or(l.MetadataBytes, 8<<20)
+	l.LayerBytes = cmp.Or(l.LayerBytes, 64<<30)
+	l.LayerEntries = cmp.Or(l.LayerEntries, 1_000_000)
+	l.NameBytes = cmp.Or(l.NameBytes, 256<<20)
+	l.Ratio = cmp.Or(l.Ratio, 200)
+	l.RatioFrom = cmp.Or(l.RatioFrom, 64<<20)
+	l.ArchiveBytes = cmp.Or(l.ArchiveBytes, 128<<30)
+	l.Layers = cmp.Or(l.Layers, 127)
 	return l
 }
 

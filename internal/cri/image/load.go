@@ -4,6 +4,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ func (s *Store) loadLayout(ctx context.Context, ar *archive) ([]*Image, error) {
 		}
 		img, err := s.assemble(ctx, a)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmpName(a.name, d.Digest.String()), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(a.name, d.Digest.String()), err)
 		}
 		out = append(out, img)
 	}
@@ -231,7 +232,7 @@ func (s *Store) loadDocker(ctx context.Context, ar *archive) ([]*Image, error) {
 		}
 		img, err := s.assemble(ctx, a)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmpName(a.name, e.Config), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(a.name, e.Config), err)
 		}
 		out = append(out, img)
 	}
@@ -269,13 +270,6 @@ func (s *Store) dockerLayers(ar *archive, e dockerEntry, describe func(string, t
 	return layers, nil
 }
 
-func cmpName(name, fallback string) string {
-	if name != "" {
-		return name
-	}
-	return fallback
-}
-
 // archiveSource takes blobs from a spooled archive.
 type archiveSource struct {
 	store *Store
@@ -283,7 +277,7 @@ type archiveSource struct {
 	names map[string]string // digest -> file; nil for an OCI layout
 }
 
-func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) error {
+func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor) error {
 	digest := d.Digest.String()
 	name := a.names[digest]
 	if a.names == nil {
@@ -298,9 +292,5 @@ func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) er
 			f.digest, d.Size)
 	}
 	// It was hashed while it was spooled, and no other process can reach it.
-	if err := a.store.blobs.link(digest, f.path); err != nil {
-		return err
-	}
-	t.fetched(d.Size)
-	return nil
+	return a.store.blobs.link(digest, f.path)
 }

@@ -50,9 +50,9 @@ func opaque(root *os.Root) error {
 	return nil
 }
 
-// syncTree puts everything below a directory on the disk. One call for the
+// SyncTree puts everything below a directory on the disk. One call for the
 // whole file system is far cheaper than one per file.
-func syncTree(dir string) error {
+func SyncTree(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func TestDiskFull(t *testing.T) {
 	srv := newServer(t, false)
 	srv.push(t, "big", "1",
 		build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: big, Compression: imagebuild.None}}}))
-	if _, err := s.Pull(context.Background(), srv.host()+"/big:1", nil, nil); err == nil ||
+	if _, err := s.Pull(context.Background(), srv.host()+"/big:1", nil); err == nil ||
 		!strings.Contains(err.Error(), "no space left on device") {
 		t.Fatalf("error %v", err)
 	}

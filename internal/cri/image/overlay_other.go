@@ -15,5 +15,7 @@ var errNoOverlay = errors.New("image store works on Linux only")
 
 func makeWhiteout(*os.Root, string) error { return errNoOverlay }
 func opaque(*os.Root) error               { return errNoOverlay }
-func syncTree(string) error               { return errNoOverlay }
 func isSpace(error) bool                  { return false }
+
+// SyncTree returns an error.
+func SyncTree(string) error { return errNoOverlay }

@@ -45,9 +45,6 @@ func osVersion(d v1.Descriptor) string {
 // fits reports whether the host can run images for the platform. A descriptor
 // without a platform fits; its config decides later.
 func fits(p *v1.Platform, host winver.Build) bool {
-	if p == nil {
-		return true
-	}
-	return p.OS == "windows" && (p.Architecture == "amd64" || p.Architecture == "") &&
+	return p == nil || p.OS == "windows" && (p.Architecture == "amd64" || p.Architecture == "") &&
 		winver.CompatibleOSVersion(host, p.OSVersion)
 }

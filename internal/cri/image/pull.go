@@ -28,8 +28,8 @@ type pull struct {
 // without any network. The text of errors is containerd's, because people
 // search for it and the kubelet prints it. Callers that want the same image
 // with the same credentials share one fetch; it ends when the last of them has
-// given up. Progress may be nil.
-func (s *Store) Pull(ctx context.Context, ref string, auth *Auth, progress func(Progress)) (*Image, error) {
+// given up.
+func (s *Store) Pull(ctx context.Context, ref string, auth *Auth) (*Image, error) {
 	parsed, err := ParseReference(ref)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *Auth, progress func(
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("failed to pull and unpack image %q: %w", parsed, err)
 	}
-	id, err := s.share(ctx, parsed, auth, progress)
+	id, err := s.share(ctx, parsed, auth)
 	if err != nil {
 		return nil, fmt.Errorf("failed to pull and unpack image %q: %w", parsed, err)
 	}
@@ -45,7 +45,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *Auth, progress func(
 }
 
 // share joins the running pull of the reference or starts one.
-func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress func(Progress)) (string, error) {
+func (s *Store) share(ctx context.Context, ref Reference, auth *Auth) (string, error) {
 	key := ref.String()
 	if auth != nil {
 		// A request with other credentials must not share this one's result.
@@ -58,7 +58,7 @@ func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress f
 		p = &pull{cancel: cancel, done: make(chan struct{})}
 		s.pulls[key] = p
 		s.pending.Go(func() {
-			img, err := s.pull(pctx, ref, auth, progress)
+			img, err := s.pull(pctx, ref, auth)
 			if err != nil {
 				p.err = err
 			} else {
@@ -95,7 +95,7 @@ func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress f
 	}
 }
 
-func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress func(Progress)) (*Image, error) {
+func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth) (*Image, error) {
 	if s.cfg.StandIns != nil {
 		if in, ok := s.cfg.StandIns.Resolve(ref, s.cfg.HostBuild); ok {
 			// The originals are indexes: one without an image for this host is
@@ -115,7 +115,7 @@ func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress fu
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{src: reg, raw: top.Manifest, name: ref.String(), progress: progress}
+	a := &assembly{src: reg, raw: top.Manifest, name: ref.String()}
 	a.digests = []string{ref.Name + "@" + top.Digest.String()}
 	if ref.Tag != "" {
 		a.tags = []string{ref.String()}
@@ -224,18 +224,10 @@ func (s *Store) hasNames(rec *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	have, ok := s.images[rec.ID]
-	if !ok || have.Manifest != rec.Manifest || !slices.Equal(have.Layers, rec.Layers) {
-		return false
-	}
-	for _, n := range rec.Tags {
-		if !slices.Contains(have.Tags, n) {
-			return false
-		}
-	}
-	for _, n := range rec.Digests {
-		if !slices.Contains(have.Digests, n) {
-			return false
-		}
-	}
-	return true
+	return ok && have.Manifest == rec.Manifest && slices.Equal(have.Layers, rec.Layers) &&
+		containsAll(have.Tags, rec.Tags) && containsAll(have.Digests, rec.Digests)
+}
+
+func containsAll(list, values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(list, v) })
 }

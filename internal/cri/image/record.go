@@ -96,7 +96,6 @@ type hold struct {
 
 // FsInfo is the space that the store takes.
 type FsInfo struct {
-	Mountpoint string
 	UsedBytes  uint64
 	InodesUsed uint64
 }

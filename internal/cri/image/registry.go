@@ -94,7 +94,7 @@ func (r *repository) manifest(ctx context.Context, ref Reference) (*remote.Descr
 }
 
 // fetch gets a blob, with retries after temporary errors.
-func (r *repository) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error {
+func (r *repository) fetch(ctx context.Context, d v1.Descriptor) error {
 	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
@@ -105,7 +105,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, t *tracker) err
 			case <-time.After(wait + rand.N(wait/10)):
 			}
 		}
-		if err = r.fetchOnce(ctx, d, t); err == nil {
+		if err = r.fetchOnce(ctx, d); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, t *tracker) err
 	return fmt.Errorf("fetch %s: %w", d.Digest, registryError(err))
 }
 
-func (r *repository) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker) error {
+func (r *repository) fetchOnce(ctx context.Context, d v1.Descriptor) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(idleTimeout, func() { cancel(fmt.Errorf("no data for %v", idleTimeout)) })
@@ -133,9 +133,7 @@ func (r *repository) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker)
 		return err
 	}
 	defer body.Close() // its content was verified or not
-	tr := &trackReader{r: &alarmReader{body, idle}, t: t}
-	if err := r.blobs.put(d.Digest.String(), d.Size, tr); err != nil {
-		tr.undo()
+	if err := r.blobs.put(d.Digest.String(), d.Size, &alarmReader{body, idle}); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("%w: %w", err, cause)
 		}
@@ -176,8 +174,8 @@ func isVerifyError(err error) bool { return strings.Contains(err.Error(), "error
 
 // registryError gives a registry's answer one of this package's kinds.
 func registryError(err error) error {
-	var terr *transport.Error
-	if !errors.As(err, &terr) {
+	terr, ok := errors.AsType[*transport.Error](err)
+	if !ok {
 		if isVerifyError(err) {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -225,7 +223,7 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 // transport makes the HTTP client of one registry.
 func (s *Store) transport(host string) (http.RoundTripper, error) {
 	return registry.Transport(host, registry.Config{
-		CertsDir: s.cfg.CertsDir, Insecure: s.cfg.Insecure, Dial: s.cfg.Dial,
+		CertsDir: s.cfg.CertsDir, Dial: s.cfg.Dial,
 		HeaderTimeout: idleTimeout, IdlePerHost: parallelFetches + 1,
 	})
 }

@@ -147,8 +147,7 @@ func TestPull(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 	s := open(t, dir, cfg)
-	var last image.Progress
-	got, err := s.Pull(context.Background(), srv.host()+"/team/app:v1", nil, func(p image.Progress) { last = p })
+	got, err := s.Pull(context.Background(), srv.host()+"/team/app:v1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,16 +161,13 @@ func TestPull(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(got.Layers[1], "app.txt")); err != nil || string(data) != "hello" {
 		t.Errorf("content %q, %v", data, err)
 	}
-	if last.Layers != 1 || last.LayersUnpacked != 1 || last.Bytes != last.TotalBytes || last.Bytes == 0 {
-		t.Errorf("progress %+v", last)
-	}
 	if len(dialed) == 0 || dialed[0] != srv.host() {
 		t.Errorf("dialed %q", dialed)
 	}
 	// Again, under another name: nothing is fetched but the manifest.
 	srv.push(t, "other/app", "v2", img)
 	n := srv.gets.Load()
-	if got, err = s.Pull(context.Background(), srv.host()+"/other/app:v2", nil, nil); err != nil ||
+	if got, err = s.Pull(context.Background(), srv.host()+"/other/app:v2", nil); err != nil ||
 		len(got.RepoTags) != 2 {
 		t.Errorf("second name: %+v, %v", got, err)
 	}
@@ -180,7 +176,7 @@ func TestPull(t *testing.T) {
 	}
 	// A tag that moved leaves the old image.
 	srv.push(t, "team/app", "v1", simple(t, build2019(), "hello again"))
-	moved, err := s.Pull(context.Background(), srv.host()+"/team/app:v1", nil, nil)
+	moved, err := s.Pull(context.Background(), srv.host()+"/team/app:v1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +188,7 @@ func TestPull(t *testing.T) {
 	if err := s.Remove(context.Background(), got.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = s.Pull(context.Background(), byDigest, nil, nil); err != nil || len(got.RepoTags) != 0 ||
+	if got, err = s.Pull(context.Background(), byDigest, nil); err != nil || len(got.RepoTags) != 0 ||
 		got.RepoDigests[0] != byDigest {
 		t.Errorf("by digest: %+v, %v", got, err)
 	}
@@ -230,7 +226,7 @@ func TestPullChoosesThePlatform(t *testing.T) {
 			cfg.HostBuild = find(tt.host)
 			s := open(t, t.TempDir(), cfg)
 			ref := srv.host() + "/app:" + tt.tag
-			img, err := s.Pull(context.Background(), ref, nil, nil)
+			img, err := s.Pull(context.Background(), ref, nil)
 			if tt.want == "" {
 				want := fmt.Sprintf("failed to pull and unpack image %q: no match for platform in manifest: not found",
 					ref)
@@ -294,7 +290,7 @@ func TestPullWithTLSAndCredentials(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := open(t, t.TempDir(), cfg)
-			_, err := s.Pull(context.Background(), srv.host()+"/app:v1", tt.auth, nil)
+			_, err := s.Pull(context.Background(), srv.host()+"/app:v1", tt.auth)
 			switch {
 			case tt.denied != errors.Is(err, image.ErrDenied), (tt.want != "" || tt.denied) != (err != nil):
 				t.Errorf("error %v", err)
@@ -344,7 +340,7 @@ func TestPullWithTokens(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			asked.Store(0)
 			s := open(t, t.TempDir(), testConfig(t))
-			_, err := s.Pull(t.Context(), srv.host()+"/app:v1", tt.auth, nil)
+			_, err := s.Pull(t.Context(), srv.host()+"/app:v1", tt.auth)
 			if (err == nil) != tt.ok || err != nil && !errors.Is(err, image.ErrDenied) {
 				t.Errorf("error %v", err)
 			}
@@ -360,22 +356,18 @@ func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 	srv.push(t, "app", "v1", simple(t, build2019(), "hello"))
 	_, port, _ := net.SplitHostPort(srv.host())
 	for _, tt := range []struct {
-		host     string
-		insecure bool
-		ok       bool
-	}{{"127.0.0.1", false, true}, {"10.1.2.3", false, false}, {"10.1.2.3", true, true}, {"192.168.0.1", false, false}} {
+		host string
+		ok   bool
+	}{{"127.0.0.1", true}, {"10.1.2.3", false}, {"192.168.0.1", false}} {
 		cfg := testConfig(t)
 		// Whatever the address, the connection goes to the test's server.
 		cfg.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, srv.host())
 		}
-		if tt.insecure {
-			cfg.Insecure = []string{tt.host + ":" + port}
-		}
 		s := open(t, t.TempDir(), cfg)
-		_, err := s.Pull(context.Background(), tt.host+":"+port+"/app:v1", nil, nil)
+		_, err := s.Pull(context.Background(), tt.host+":"+port+"/app:v1", nil)
 		if (err == nil) != tt.ok {
-			t.Errorf("%s, insecure %v: %v", tt.host, tt.insecure, err)
+			t.Errorf("%s: %v", tt.host, err)
 		}
 	}
 }
@@ -430,7 +422,7 @@ func TestPullSurvivesABadNetwork(t *testing.T) {
 			}
 			dir := t.TempDir()
 			s := open(t, dir, testConfig(t))
-			_, err := s.Pull(context.Background(), srv.host()+"/app:v1", nil, nil)
+			_, err := s.Pull(context.Background(), srv.host()+"/app:v1", nil)
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("error %v, want %v", err, tt.want)
 			}
@@ -462,14 +454,14 @@ func TestConcurrentPullsShareOneFetch(t *testing.T) {
 	// The first gives up while the others wait: the fetch goes on.
 	ctx, cancel := context.WithCancel(context.Background())
 	first := make(chan error)
-	go func() { _, err := s.Pull(ctx, ref, nil, nil); first <- err }()
+	go func() { _, err := s.Pull(ctx, ref, nil); first <- err }()
 	<-arrived
 	var wg sync.WaitGroup
 	started := make(chan struct{}, 8)
 	for range 8 {
 		wg.Go(func() {
 			started <- struct{}{}
-			if img, err := s.Pull(context.Background(), ref, nil, nil); err != nil || len(img.Layers) != 2 {
+			if img, err := s.Pull(context.Background(), ref, nil); err != nil || len(img.Layers) != 2 {
 				t.Errorf("pull: %v, %v", img, err)
 			}
 		})
@@ -503,7 +495,7 @@ func TestPullEndsWithItsContext(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := open(t, dir, testConfig(t))
-	if _, err := s.Pull(ctx, srv.host()+"/app:v1", nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.Pull(ctx, srv.host()+"/app:v1", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if err := s.Close(); err != nil { // waits for the fetch
@@ -514,7 +506,7 @@ func TestPullEndsWithItsContext(t *testing.T) {
 			t.Errorf("%s has %q", sub, left)
 		}
 	}
-	if _, err := s.Pull(ctx, "app:v1", nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.Pull(ctx, "app:v1", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }
@@ -523,13 +515,13 @@ func TestPullOfWhatIsNotThere(t *testing.T) {
 	srv := newServer(t, false)
 	s := open(t, t.TempDir(), testConfig(t))
 	ref := srv.host() + "/none:v1"
-	if _, err := s.Pull(context.Background(), ref, nil, nil); !errors.Is(err, image.ErrNotFound) ||
+	if _, err := s.Pull(context.Background(), ref, nil); !errors.Is(err, image.ErrNotFound) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("failed to resolve reference %q", ref)) {
 		t.Errorf("error %v", err)
 	}
 	for _, ref := range []string{"", "UPPER/case", "a b", "x@sha256:12", "x@sha512:" + strings.Repeat("0", 128),
 		strings.Repeat("a", 300)} {
-		if _, err := s.Pull(context.Background(), ref, nil, nil); err == nil {
+		if _, err := s.Pull(context.Background(), ref, nil); err == nil {
 			t.Errorf("pulled %q", ref)
 		}
 	}

@@ -4,6 +4,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,9 +51,6 @@ type Config struct {
 	// with ca.crt, and client.cert and client.key if needed, as Docker's
 	// /etc/docker/certs.d. A ca.crt in CertsDir itself serves all registries.
 	CertsDir string
-	// Insecure lists registries that may be reached over plain HTTP. Registries on
-	// a loopback address always may.
-	Insecure []string
 
 	Limits Limits
 	Log    *slog.Logger
@@ -102,15 +100,9 @@ type Store struct {
 // it when done.
 func Open(dir string, cfg Config) (_ *Store, err error) {
 	cfg.Limits = cfg.Limits.withDefaults()
-	if cfg.UID == 0 {
-		cfg.UID = DefaultID
-	}
-	if cfg.GID == 0 {
-		cfg.GID = DefaultID
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.UID = cmp.Or(cfg.UID, DefaultID)
+	cfg.GID = cmp.Or(cfg.GID, DefaultID)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &Store{
 		dir: dir, cfg: cfg, log: cfg.Log,
 		blobs:  blobs{dir: filepath.Join(dir, "blobs", "sha256"), ingest: filepath.Join(dir, "ingest")},

@@ -189,7 +189,7 @@ func TestLoad(t *testing.T) {
 				}
 			}
 			info, err := s.FsInfo()
-			if err != nil || info.UsedBytes == 0 || info.InodesUsed < 5 || info.Mountpoint != dir {
+			if err != nil || info.UsedBytes == 0 || info.InodesUsed < 5 {
 				t.Errorf("FsInfo %+v, %v", info, err)
 			}
 			if err := s.Remove(context.Background(), "example/app:1"); err != nil {

@@ -24,8 +24,6 @@ type Resources struct {
 	MemoryBytes int64
 	// Affinity are the processor groups (of 64) and masks that may be used.
 	Affinity []Affinity
-	// PIDs bounds processes and threads together.
-	PIDs int64
 }
 
 // Affinity is a GROUP_AFFINITY: processors of one group.
@@ -44,11 +42,10 @@ const minQuotaMicros = 1000
 // maxCPU is the whole node in units of CPUMaximum.
 const maxCPU = 10_000
 
-// DefaultPIDs is the limit of processes and threads if the pod doesn't set one.
-// Windows has no limit. Wine itself runs about 40 threads in a container, a .NET or
-// Go service 20 to 50; 2048 leaves room for hundreds and still stops a fork bomb
-// long before it fills the machine's table of 32768.
-const DefaultPIDs = 2048
+// PIDs is the limit of processes and threads together. Windows has no limit. Wine itself
+// runs about 40 threads in a container, a .NET or Go service 20 to 50; 2048 leaves room for
+// hundreds and still stops a fork bomb long before it fills the machine's table of 32768.
+const PIDs = 2048
 
 // quotaMicros returns the CPU time per period; zero if there is no limit.
 func (r Resources) quotaMicros() int64 {
@@ -103,11 +100,7 @@ func (r Resources) linux() *specs.LinuxResources {
 		// Equal limits: a container must not evade its limit into swap.
 		out.Memory = &specs.LinuxMemory{Limit: &limit, Swap: &limit}
 	}
-	pids := r.PIDs
-	if pids <= 0 {
-		pids = DefaultPIDs
-	}
-	out.Pids = &specs.LinuxPids{Limit: &pids}
+	out.Pids = &specs.LinuxPids{Limit: new(int64(PIDs))}
 	return out
 }
 
@@ -133,5 +126,3 @@ func (r Resources) Update() *specs.LinuxResources {
 	out.Devices = nil
 	return out
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

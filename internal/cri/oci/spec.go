@@ -4,7 +4,9 @@
 package oci
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -106,9 +108,7 @@ func Spec(c Config) *specs.Spec {
 func ExecProcess(p Process) *specs.Process { return process(p, nil) }
 
 func process(p Process, adj *int) *specs.Process {
-	if p.OpenFiles == 0 {
-		p.OpenFiles = DefaultOpenFiles
-	}
+	p.OpenFiles = cmp.Or(p.OpenFiles, DefaultOpenFiles)
 	return &specs.Process{
 		Terminal:        p.Terminal,
 		User:            specs.User{UID: p.UID, GID: p.GID},
@@ -174,7 +174,7 @@ func mounts(c Config) []specs.Mount {
 	for _, t := range c.Tmpfs {
 		own = append(own, specs.Mount{
 			Destination: t.Destination, Type: "tmpfs", Source: "tmpfs",
-			Options: []string{"nosuid", "nodev", "mode=" + t.Mode, "size=" + itoa(t.SizeBytes)},
+			Options: []string{"nosuid", "nodev", "mode=" + t.Mode, "size=" + strconv.FormatInt(t.SizeBytes, 10)},
 		})
 	}
 	for _, m := range c.Mounts {

@@ -130,7 +130,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s: cpus %q, want %q", tt.name, got, tt.cpus)
 		}
 	}
-	if r := (Resources{NodeCPUs: 2}).linux(); *r.Pids.Limit != DefaultPIDs || r.Memory != nil {
+	if r := (Resources{NodeCPUs: 2}).linux(); *r.Pids.Limit != PIDs || r.Memory != nil {
 		t.Errorf("defaults %+v", r)
 	}
 	if r := (Resources{NodeCPUs: 2, MemoryBytes: 5}).linux(); *r.Memory.Limit != 5 || *r.Memory.Swap != 5 {

@@ -53,7 +53,7 @@ func (r *Runtime) args(c Create) []string {
 		"--log-path", log,
 		"--log-level", "error",
 		"--no-new-keyring",
-		"--runtime", r.cfg.Runc,
+		"--runtime", r.runc,
 		"--runtime-arg", "--root=" + r.cfg.Root,
 	}
 	switch {
@@ -83,7 +83,7 @@ func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
 	}
 	defer func() { _ = release.Close() }() // an error would have come from writing
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, r.cfg.Conmon, r.args(c)...)
+	cmd := exec.CommandContext(ctx, r.conmon, r.args(c)...)
 	cmd.Dir = c.Bundle
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "_OCI_SYNCPIPE=3",
 		"_OCI_STARTPIPE=4"}

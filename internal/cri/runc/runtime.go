@@ -19,10 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config holds the paths of the programs and their files.
+// Config holds the directories of the programs.
 type Config struct {
-	Runc   string // executable; "runc" if empty
-	Conmon string // executable; "conmon" if empty
 	// Root is runc's state. It must be on a tmpfs or be emptied at boot: it
 	// names processes.
 	Root string
@@ -33,7 +31,8 @@ type Config struct {
 // Runtime runs the two programs. It is safe for concurrent use for different
 // containers; the caller serialises calls for one.
 type Runtime struct {
-	cfg Config
+	cfg          Config
+	runc, conmon string // executables
 }
 
 // ErrNotRunning is returned by calls that need a running process if the process
@@ -42,31 +41,26 @@ var ErrNotRunning = errors.New("container is not running")
 
 // New finds the programs and creates the directories.
 func New(cfg Config) (*Runtime, error) {
-	for _, p := range []struct {
-		path *string
-		name string
-	}{{&cfg.Runc, "runc"}, {&cfg.Conmon, "conmon"}} {
-		if *p.path == "" {
-			*p.path = p.name
-		}
-		full, err := exec.LookPath(*p.path)
-		if err != nil {
-			return nil, fmt.Errorf("find %s: %w", p.name, err)
-		}
-		*p.path = full
+	r := &Runtime{cfg: cfg}
+	var err error
+	if r.runc, err = exec.LookPath("runc"); err != nil {
+		return nil, fmt.Errorf("find runc: %w", err)
+	}
+	if r.conmon, err = exec.LookPath("conmon"); err != nil {
+		return nil, fmt.Errorf("find conmon: %w", err)
 	}
 	for _, dir := range []string{cfg.Root, cfg.ExitDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make directory of the runtime: %w", err)
 		}
 	}
-	return &Runtime{cfg}, nil
+	return r, nil
 }
 
 // command prepares a runc command. Its environment is empty on purpose: no
 // variable of this process can reach a container through it.
 func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.cfg.Runc, append([]string{"--root", r.cfg.Root}, args...)...)
+	cmd := exec.CommandContext(ctx, r.runc, append([]string{"--root", r.cfg.Root}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	return cmd
 }

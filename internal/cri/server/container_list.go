@@ -11,7 +11,6 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
 // ListContainers lists the containers that match a filter.
@@ -55,6 +54,3 @@ func matchContainer(f *runtime.ContainerFilter, c store.Container) bool {
 		(f.GetState() == nil || f.GetState().GetState() == c.State()) &&
 		matchLabels(f.GetLabelSelector(), c.Config.GetLabels())
 }
-
-// joinLog returns the path of a log as the kubelet names it.
-func joinLog(dir, name string) string { return winpath.Join(dir, name) }

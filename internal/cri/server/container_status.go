@@ -15,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
 // ContainerStatus describes a container.
@@ -113,5 +114,5 @@ func (s *Server) logName(c store.Container) string {
 	if err != nil || c.LogPath == "" {
 		return ""
 	}
-	return joinLog(sb.Config.GetLogDirectory(), c.Config.GetLogPath())
+	return winpath.Join(sb.Config.GetLogDirectory(), c.Config.GetLogPath())
 }

@@ -32,7 +32,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
-	"github.com/mullion-k8s/mullion/internal/cri/cni"
+	"github.com/mullion-k8s/mullion/internal/cri/cni/cnitest"
 	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/mount"
@@ -283,7 +283,7 @@ func (f *images) Holders(id string) []string {
 	return out
 }
 
-func (f *images) Pull(_ context.Context, ref string, _ *image.Auth, _ func(image.Progress)) (*image.Image, error) {
+func (f *images) Pull(_ context.Context, ref string, _ *image.Auth) (*image.Image, error) {
 	return f.Get(ref)
 }
 func (f *images) Remove(context.Context, string) error { return nil }
@@ -378,7 +378,7 @@ type lab struct {
 	*Server
 	t          testing.TB
 	cfg        Config
-	plugins    *cni.Fake
+	plugins    *cnitest.Fake
 	images     *images
 	namespaces *namespaces
 	drive      string
@@ -402,7 +402,7 @@ func newLabWith(t testing.TB, change func(*Config)) *lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Static)
 	dir := t.TempDir()
-	l := &lab{t: t, drive: filepath.Join(dir, "drive_c"), plugins: &cni.Fake{}}
+	l := &lab{t: t, drive: filepath.Join(dir, "drive_c"), plugins: &cnitest.Fake{}}
 	base, layer := filepath.Join(dir, "base"), filepath.Join(dir, "layer")
 	for _, d := range []string{
 		filepath.Join(l.drive, "Program Files/containerd/cni/conf"),

@@ -30,7 +30,7 @@ func (s *Server) PullImage(ctx context.Context, req *runtime.PullImageRequest) (
 			RegistryToken: a.GetRegistryToken(),
 		}
 	}
-	img, err := s.cfg.Images.Pull(ctx, ref, auth, nil)
+	img, err := s.cfg.Images.Pull(ctx, ref, auth)
 	if err != nil {
 		return nil, err
 	}

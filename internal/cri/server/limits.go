@@ -107,7 +107,7 @@ func (w *taskWatch) look(refused, tasks, limit uint64) bool {
 
 // taskLimit returns the limit of processes and threads of a container.
 func (s *Server) taskLimit() uint64 {
-	limit := uint64(oci.DefaultPIDs)
+	limit := uint64(oci.PIDs)
 	if n := s.cfg.Ceilings.Tasks; n > 0 {
 		limit = min(limit, uint64(n))
 	}

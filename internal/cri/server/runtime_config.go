@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	goruntime "runtime"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -22,5 +21,3 @@ func (s *Server) UpdateRuntimeConfig(context.Context,
 	*runtime.UpdateRuntimeConfigRequest) (*runtime.UpdateRuntimeConfigResponse, error) {
 	return &runtime.UpdateRuntimeConfigResponse{}, nil
 }
-
-func goVersion() string { return goruntime.Version() }

@@ -44,7 +44,7 @@ type Images interface {
 	Acquire(ref, owner string) (*image.Image, error)
 	Release(owner string) error
 	Holders(id string) []string
-	Pull(ctx context.Context, ref string, auth *image.Auth, progress func(image.Progress)) (*image.Image, error)
+	Pull(ctx context.Context, ref string, auth *image.Auth) (*image.Image, error)
 	Remove(ctx context.Context, ref string) error
 	FsInfo() (image.FsInfo, error)
 }
@@ -99,8 +99,7 @@ type Config struct {
 	// HostProcesses is how HostProcess containers run; nil refuses them.
 	HostProcesses HostProcesses
 
-	Runc, Conmon string // executables; looked up in PATH if empty
-	Log          *slog.Logger
+	Log *slog.Logger
 }
 
 func (c Config) validate() error {
@@ -150,9 +149,7 @@ const imageFS = `C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.win
 
 // New opens the state in StateDir and brings it in line with the running processes.
 func New(ctx context.Context, cfg Config) (_ *Server, err error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open container runtime: %w", err)
 	}
@@ -168,8 +165,6 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	if s.runtime, err = runc.New(runc.Config{
-		Runc:    cfg.Runc,
-		Conmon:  cfg.Conmon,
 		Root:    filepath.Join(cfg.RunDir, "runc"),
 		ExitDir: filepath.Join(cfg.StateDir, "exits"),
 	}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	goruntime "runtime"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -41,7 +42,8 @@ func (s *Server) Status(_ context.Context, req *runtime.StatusRequest) (*runtime
 		if err != nil {
 			return nil, fmt.Errorf("describe runtime: %w", err)
 		}
-		resp.Info = map[string]string{"config": string(info), "golang": goVersion(), "lastCNILoadStatus": lastCNI}
+		resp.Info = map[string]string{"config": string(info), "golang": goruntime.Version(),
+			"lastCNILoadStatus": lastCNI}
 	}
 	return resp, nil
 }

@@ -28,9 +28,9 @@ func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.
 	code, err := r.s.exec(ctx, id, execution{
 		args:     cmd,
 		terminal: tty,
-		stdin:    reader(in),
-		stdout:   writer(out),
-		stderr:   writer(errOut),
+		stdin:    in,
+		stdout:   out,
+		stderr:   errOut,
 		resize:   sizes(ctx, resize),
 	})
 	if err != nil {
@@ -57,9 +57,9 @@ func (r streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out,
 	defer cancel()
 	return r.s.runtime.Attach(ctx, runc.Attach{
 		Bundle: r.s.dir(c.ID, bundleDir),
-		Stdin:  reader(in),
-		Stdout: writer(out),
-		Stderr: writer(errOut),
+		Stdin:  in,
+		Stdout: out,
+		Stderr: errOut,
 		Resize: sizes(ctx, resize),
 	})
 }
@@ -78,22 +78,6 @@ func (r streamRuntime) PortForward(ctx context.Context, id string, port int32, c
 		return fmt.Errorf("failed to connect to localhost:%d inside namespace of sandbox %q: %w", port, sb.ID, err)
 	}
 	return stream.Join(ctx, client, pod)
-}
-
-// reader and writer keep an absent stream from becoming an interface that is
-// not nil.
-func reader(r io.Reader) io.Reader {
-	if r == nil {
-		return nil
-	}
-	return r
-}
-
-func writer(w io.WriteCloser) io.Writer {
-	if w == nil {
-		return nil
-	}
-	return w
 }
 
 // sizes translates the sizes of a client's window until the context ends.

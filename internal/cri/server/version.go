@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -19,10 +20,7 @@ const (
 
 // Version names the runtime: nodes show "mullion://<version>".
 func (s *Server) Version(context.Context, *runtime.VersionRequest) (*runtime.VersionResponse, error) {
-	version := strings.TrimPrefix(s.cfg.Version, "v") // as containerd's
-	if version == "" {
-		version = "0.0.0"
-	}
+	version := cmp.Or(strings.TrimPrefix(s.cfg.Version, "v"), "0.0.0") // as containerd's
 	return &runtime.VersionResponse{
 		Version:           kubeAPIVersion,
 		RuntimeName:       runtimeName,

@@ -29,28 +29,13 @@ func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn
 	}
 	var errs []error
 	for _, ip := range append([]string{"127.0.0.1", "::1"}, ips...) {
-		conn, err := dialIn(ctx, netns, net.JoinHostPort(ip, strconv.Itoa(int(port))))
+		conn, err := kernel.Dial(ctx, netns, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))), dialTimeout)
 		if err == nil {
 			return conn, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
-}
-
-// dialIn connects from inside a namespace. A socket belongs to the namespace
-// of the thread that made it, for as long as it lives.
-func dialIn(ctx context.Context, netns, address string) (conn net.Conn, err error) {
-	err = kernel.Do(netns, func() (err error) {
-		// One literal address: the dialler stays on this goroutine.
-		d := net.Dialer{Timeout: dialTimeout, FallbackDelay: -1}
-		conn, err = d.DialContext(ctx, "tcp", address)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
 }
 
 // closeWriter is implemented by both ends of a forwarded connection.

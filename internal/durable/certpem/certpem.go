@@ -1,18 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package certpem reads and writes certificates and their keys as PEM text, and
-// computes the hash that pins a certificate authority. The control plane writes
-// these files, and nodes read them.
+// Package certpem makes certificates, reads and writes them and their keys as PEM text, and
+// computes the hash that pins a certificate authority. The control plane and the
+// manager write them, and nodes read them.
 package certpem
 
 import (
 	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 )
+
+// Pair is a certificate with its key.
+type Pair struct {
+	Cert *x509.Certificate
+	Key  *ecdsa.PrivateKey
+}
+
+// NewKey makes a key.
+func NewKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	return key, nil
+}
+
+// Sign makes a key and a certificate for it. Without an authority the certificate signs itself.
+func Sign(t *x509.Certificate, authority *Pair) (Pair, error) {
+	key, err := NewKey()
+	if err != nil {
+		return Pair{}, err
+	}
+	by := Pair{t, key}
+	if authority != nil {
+		by = *authority
+	}
+	// A nil SerialNumber makes CreateCertificate choose a random one (RFC 5280).
+	der, err := x509.CreateCertificate(rand.Reader, t, by.Cert, key.Public(), by.Key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("sign certificate %q: %w", t.Subject.CommonName, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	return Pair{cert, key}, err
+}
 
 // Types of PEM blocks.
 const (

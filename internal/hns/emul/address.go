@@ -55,7 +55,7 @@ func subnets(n *network) []subnet {
 // whether a local endpoint has it.
 func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
-	s.endpoints.all(func(e *endpoint) bool {
+	for e := range s.endpoints.all {
 		if e.HostComputeNetwork == networkID {
 			for _, c := range e.IPConfigurations {
 				if a, err := netip.ParseAddr(c.IPAddress); err == nil {
@@ -63,8 +63,7 @@ func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 				}
 			}
 		}
-		return true
-	})
+	}
 	return used
 }
 

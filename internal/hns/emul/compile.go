@@ -34,38 +34,34 @@ func compile(s *state, uplink intent.Uplink, departed []departure, l limits,
 	if l.singleStack {
 		h.Uplink.Address6 = netip.Prefix{}
 	}
-	s.networks.all(func(n *network) bool {
+	for n := range s.networks.all {
 		out := compileNetwork(n)
 		withDeparted(&out, departed)
 		h.Networks = append(h.Networks, out)
-		return true
-	})
+	}
 	routes := routesByEndpoint(s)
 	// Attached endpoints come first, in the order in which they were attached:
 	// that order names the adapters in a namespace.
 	attached := map[string]bool{}
-	s.namespaces.all(func(ns *namespace) bool {
+	for ns := range s.namespaces.all {
 		for _, id := range ns.Endpoints {
 			if e := s.endpoints.get(id); e != nil && !attached[id] {
 				attached[id] = true
 				h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[id], groups))
 			}
 		}
-		return true
-	})
-	s.endpoints.all(func(e *endpoint) bool {
+	}
+	for e := range s.endpoints.all {
 		if !attached[e.ID] {
 			h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[e.ID], groups))
 		}
-		return true
-	})
-	s.balancers.all(func(lb *balancer) bool {
+	}
+	for lb := range s.balancers.all {
 		if lb.compiled == nil {
 			lb.compiled = compileLoadBalancer(s, lb, l)
 		}
 		h.LoadBalancers = append(h.LoadBalancers, lb.compiled...)
-		return true
-	})
+	}
 	return h
 }
 
@@ -331,12 +327,11 @@ func parsePorts(list string) ([]intent.PortRange, error) {
 // routesByEndpoint lists the SDN routes of each endpoint.
 func routesByEndpoint(s *state) map[string][]schema.SDNRouteSetting {
 	out := map[string][]schema.SDNRouteSetting{}
-	s.routes.all(func(r *sdnRoute) bool {
+	for r := range s.routes.all {
 		for _, id := range r.HostComputeEndpoints {
 			out[id] = append(out[id], r.Setting...)
 		}
-		return true
-	})
+	}
 	return out
 }
 

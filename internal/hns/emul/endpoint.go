@@ -196,22 +196,20 @@ func checkPortMappings(tx *txn, e *endpoint) error {
 	if len(mine) == 0 {
 		return nil
 	}
-	var err error
-	tx.endpoints.all(func(other *endpoint) bool {
+	for other := range tx.endpoints.all {
 		if other.ID == e.ID || len(other.Policies) == 0 {
-			return true
+			continue
 		}
 		for _, m := range settings[schema.PortMappingSetting](other.Policies, schema.PortMappingPolicy) {
 			for _, vip := range mine[port{m.Protocol, m.ExternalPort, m.Flags&schema.NatIPv6 != 0}] {
 				if vip == m.VIP || vip == "" || m.VIP == "" {
-					err = hresult.Errorf(hresult.PortAlreadyExists, "port %d protocol %d of endpoint %s",
+					return hresult.Errorf(hresult.PortAlreadyExists, "port %d protocol %d of endpoint %s",
 						m.ExternalPort, m.Protocol, other.ID)
 				}
 			}
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 // modifyEndpoint changes the policies of an endpoint.
@@ -240,21 +238,19 @@ func dropEndpoint(tx *txn, e *endpoint) {
 	}
 	tx.plane = tx.plane || e.HostAttached
 	is := func(id string) bool { return id == e.ID }
-	tx.balancers.all(func(lb *balancer) bool {
+	for lb := range tx.balancers.all {
 		if slices.ContainsFunc(lb.HostComputeEndpoints, is) {
 			changed := *lb
 			changed.HostComputeEndpoints = slices.DeleteFunc(slices.Clone(lb.HostComputeEndpoints), is)
 			tx.setBalancer(lb.ID, &changed)
 		}
-		return true
-	})
-	tx.routes.all(func(r *sdnRoute) bool {
+	}
+	for r := range tx.routes.all {
 		if slices.ContainsFunc(r.HostComputeEndpoints, is) {
 			changed := *r
 			changed.HostComputeEndpoints = slices.DeleteFunc(slices.Clone(r.HostComputeEndpoints), is)
 			tx.setRoute(r.ID, &changed)
 		}
-		return true
-	})
+	}
 	tx.setEndpoint(e.ID, nil)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	netplane "github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -177,7 +178,7 @@ func (x trial) plan(t *testing.T, of, settings string) (string, error) {
 	if settings != "" {
 		policies[of] = append(policies[of], schema.Policy{Type: x.policy, Settings: json.RawMessage(settings)})
 	}
-	plane := &FakePlane{}
+	plane := &hnstest.Plane{}
 	s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 	id := func(last byte) schema.GUID { return schema.GUID{15: last} }
 	create := func(kind hns.Kind, network, id schema.GUID, doc any) error {
@@ -206,7 +207,7 @@ func (x trial) plan(t *testing.T, of, settings string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	plan, err := netplane.Compile(plane.host, nil)
+	plan, err := netplane.Compile(plane.Host(), nil)
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 
 func makeEndpoints(dir string) {
 	ctx := context.Background() // a program of its own
-	s, err := Open(ctx, Config{Dir: dir, DataPlane: &FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(ctx, Config{Dir: dir, DataPlane: &hnstest.Plane{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -170,7 +171,7 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), Config{Dir: dir, DataPlane: &FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+	_, err = Open(t.Context(), Config{Dir: dir, DataPlane: &hnstest.Plane{}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "damaged at byte 0") || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want an error that names the file and the place", err)
 	}
@@ -179,7 +180,7 @@ func TestDamage(t *testing.T) {
 func TestStoreIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, nil)
-	_, err := Open(t.Context(), Config{Dir: dir, DataPlane: &FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+	_, err := Open(t.Context(), Config{Dir: dir, DataPlane: &hnstest.Plane{}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second open: %v", err)
 	}
@@ -190,7 +191,7 @@ func TestUnknownFormat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, snapshotName), []byte(`{"f":99,"n":1,"c":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), Config{Dir: dir, DataPlane: &FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+	_, err := Open(t.Context(), Config{Dir: dir, DataPlane: &hnstest.Plane{}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "format 99") {
 		t.Errorf("%v", err)
 	}

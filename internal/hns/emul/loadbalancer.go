@@ -174,14 +174,13 @@ func (lb *balancer) eachFrontend(f func(frontend)) {
 func conflicting(tx *txn, lb *balancer) []*balancer {
 	var out []*balancer
 	mine := lb.frontends()
-	tx.balancers.all(func(other *balancer) bool {
+	for other := range tx.balancers.all {
 		shared := false
 		other.eachFrontend(func(f frontend) { shared = shared || mine[f] })
 		if shared {
 			out = append(out, other)
 		}
-		return true
-	})
+	}
 	return out
 }
 

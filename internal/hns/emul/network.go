@@ -4,6 +4,7 @@
 package emul
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -43,9 +44,7 @@ func (s *Service) createNetwork(tx *txn, id schema.GUID, settings string) (schem
 // completeNetwork fills in the fields that HNS chooses itself.
 func (s *Service) completeNetwork(tx *txn, n *network) error {
 	n.SchemaVersion = schema.V2()
-	if n.Type == "" {
-		n.Type = schema.NAT // hnslib's default for a network without a type
-	}
+	n.Type = cmp.Or(n.Type, schema.NAT) // hnslib's default for a network without a type
 	i := slices.IndexFunc(schema.NetworkTypes(), func(t schema.NetworkType) bool {
 		return strings.EqualFold(string(t), string(n.Type))
 	})
@@ -63,9 +62,7 @@ func (s *Service) completeNetwork(tx *txn, n *network) error {
 	n.Ipams = slices.Clone(n.Ipams)
 	for i := range n.Ipams {
 		ipam := &n.Ipams[i]
-		if ipam.Type == "" {
-			ipam.Type = "Static"
-		}
+		ipam.Type = cmp.Or(ipam.Type, "Static")
 		ipam.Subnets = slices.Clone(ipam.Subnets)
 		for j := range ipam.Subnets {
 			addGateway(&ipam.Subnets[j])
@@ -139,27 +136,25 @@ func checkNetwork(tx *txn, n *network) error {
 	if len(mine) == 0 && (n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel || n.Type == schema.Overlay) {
 		return &hresult.Error{Code: hresult.InvalidNetwork, Op: "create network " + n.Name + " without a subnet"}
 	}
-	var err error
-	tx.networks.all(func(other *network) bool {
+	for other := range tx.networks.all {
 		if other.ID == n.ID || other.Type != n.Type || n.Type == schema.Private {
-			return true
+			continue
 		}
 		for _, a := range mine {
 			for _, b := range subnets(other) {
 				if n.Type == schema.Overlay && a.vsid != 0 && a.vsid == b.vsid {
-					err = hresult.Errorf(hresult.ObjectAlreadyExists, "VSID %d is that of network %s", a.vsid,
+					return hresult.Errorf(hresult.ObjectAlreadyExists, "VSID %d is that of network %s", a.vsid,
 						other.Name)
 				}
 				// A host has one table of routes, so ranges may not overlap even if a VSID keeps them apart.
 				if a.prefix.Overlaps(b.prefix) && (a.vsid == b.vsid || n.Type == schema.Overlay) && a.vlan == b.vlan {
-					err = hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
+					return hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
 						b.prefix, other.Name)
 				}
 			}
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 func checkSubnet(sub schema.Subnet) error {
@@ -206,11 +201,10 @@ func (s *Service) modifyNetwork(tx *txn, id, settings string) error {
 
 // dropNetwork removes a network and the endpoints on it.
 func dropNetwork(tx *txn, id string) {
-	tx.endpoints.all(func(e *endpoint) bool {
+	for e := range tx.endpoints.all {
 		if e.HostComputeNetwork == id {
 			dropEndpoint(tx, e)
 		}
-		return true
-	})
+	}
 	tx.setNetwork(id, nil)
 }

@@ -78,12 +78,11 @@ func (s *Service) checkRemoteSubnets(tx *txn, n *network) error {
 		}
 		seen = append(seen, r)
 	}
-	var err error
-	tx.networks.all(func(other *network) bool {
+	for other := range tx.networks.all {
 		for _, sub := range subnets(other) {
 			for _, r := range seen {
 				if r.Prefix == sub.prefix {
-					err = refuse(r.Prefix.String(), "is a subnet of network %s of this node", other.Name)
+					return refuse(r.Prefix.String(), "is a subnet of network %s of this node", other.Name)
 				}
 			}
 		}
@@ -92,13 +91,12 @@ func (s *Service) checkRemoteSubnets(tx *txn, n *network) error {
 				if slices.ContainsFunc(seen, func(r intent.RemoteSubnet) bool {
 					return r.Prefix == theirs.Prefix || r.VSID == theirs.VSID
 				}) {
-					err = refuse(theirs.Prefix.String(), "network %s has it, or its VSID", other.Name)
+					return refuse(theirs.Prefix.String(), "network %s has it, or its VSID", other.Name)
 				}
 			}
 		}
-		return err == nil
-	})
-	return err
+	}
+	return nil
 }
 
 // exclusive reports whether two remote subnets of one network exclude each other: they are the same range, or
@@ -124,10 +122,10 @@ type departure struct {
 // Preconditions: mu is held.
 func (s *Service) departures(st *state) []departure {
 	list := slices.Clone(s.departed)
-	s.current.Load().networks.all(func(before *network) bool {
+	for before := range s.current.Load().networks.all {
 		after := st.networks.get(before.ID)
 		if after == nil || after == before || before.Type != schema.Overlay {
-			return true
+			continue
 		}
 		have := remoteSubnets(after)
 		for _, r := range remoteSubnets(before) {
@@ -135,8 +133,7 @@ func (s *Service) departures(st *state) []departure {
 				list = append(list, departure{before.ID, r, time.Now().Add(s.lingering)})
 			}
 		}
-		return true
-	})
+	}
 	return list
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
@@ -30,11 +31,9 @@ func remoteRoute(request, prefix, provider, mac string) string {
 }
 
 // remotes returns the remote subnets that the data plane has.
-func (p *FakePlane) remotes() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func remotes(p *hnstest.Plane) string {
 	var list []string
-	for _, n := range p.host.Networks {
+	for _, n := range p.Host().Networks {
 		for _, r := range n.RemoteSubnets {
 			list = append(list, r.Prefix.String()+" at "+r.ProviderAddress.String())
 		}
@@ -45,7 +44,7 @@ func (p *FakePlane) remotes() string {
 // TestRemoteSubnetsLinger: flanneld removes and adds the routes to all other nodes at each start. The documents
 // follow at once, the data plane keeps the route until it is clear that it does not come back.
 func TestRemoteSubnetsLinger(t *testing.T) {
-	plane := &FakePlane{}
+	plane := &hnstest.Plane{}
 	s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 	s.lingering = time.Hour
 	n := create(t, s, hns.Network, schema.GUID{}, overlayDoc("flannel.4096", "10.244.1.0/24", 4096))
@@ -57,7 +56,7 @@ func TestRemoteSubnetsLinger(t *testing.T) {
 	}
 	expect := func(when, want string) {
 		t.Helper()
-		if got := plane.remotes(); got != want {
+		if got := remotes(plane); got != want {
 			t.Errorf("%s: the data plane has %q, want %q", when, got, want)
 		}
 	}
@@ -90,7 +89,7 @@ func TestRemoteSubnetsLinger(t *testing.T) {
 
 // TestRemoteSubnetsFade: a route that does not come back is gone in the end.
 func TestRemoteSubnetsFade(t *testing.T) {
-	plane := &FakePlane{}
+	plane := &hnstest.Plane{}
 	s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 	s.lingering = 10 * time.Millisecond
 	n := create(t, s, hns.Network, schema.GUID{}, overlayDoc("flannel.4096", "10.244.1.0/24", 4096))
@@ -100,7 +99,7 @@ func TestRemoteSubnetsFade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for plane.remotes() != "" {
+	for remotes(plane) != "" {
 		if t.Context().Err() != nil {
 			t.Fatal("the route stays")
 		}
@@ -110,7 +109,7 @@ func TestRemoteSubnetsFade(t *testing.T) {
 
 // TestRemoteSubnetsRefused: what other nodes write into their annotations cannot change this node's own network.
 func TestRemoteSubnetsRefused(t *testing.T) {
-	plane := &FakePlane{}
+	plane := &hnstest.Plane{}
 	s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 	n := create(t, s, hns.Network, schema.GUID{}, overlayDoc("flannel.4096", "10.244.1.0/24", 4096))
 	if err := s.Modify(t.Context(), hns.Network, n, remoteRoute("Add", "10.244.2.0/24", "10.89.0.12",
@@ -141,7 +140,7 @@ func TestRemoteSubnetsRefused(t *testing.T) {
 	if got := text(t, s); got != before {
 		t.Errorf("a refused route changed the state:\n%s\nbefore:\n%s", got, before)
 	}
-	if got := plane.remotes(); got != "10.244.2.0/24 at 10.89.0.12" {
+	if got := remotes(plane); got != "10.244.2.0/24 at 10.89.0.12" {
 		t.Errorf("the data plane has %s", got)
 	}
 }

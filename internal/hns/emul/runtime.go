@@ -52,12 +52,11 @@ func (s *Service) NamespacePath(id string) string {
 // a sandbox.
 func (s *Service) Namespaces() []string {
 	out := []string{}
-	s.current.Load().namespaces.all(func(ns *namespace) bool {
+	for ns := range s.current.Load().namespaces.all {
 		if compartment(ns) {
 			out = append(out, ns.ID)
 		}
-		return true
-	})
+	}
 	return out
 }
 

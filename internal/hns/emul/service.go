@@ -128,15 +128,12 @@ func (s *Service) start(ctx context.Context) error {
 		return err
 	}
 	st := s.current.Load()
-	var err error
-	st.namespaces.all(func(ns *namespace) bool {
+	for ns := range st.namespaces.all {
 		if compartment(ns) {
-			err = s.cfg.DataPlane.CreateNamespace(ctx, ns.ID)
+			if err := s.cfg.DataPlane.CreateNamespace(ctx, ns.ID); err != nil {
+				return fmt.Errorf("restore namespaces: %w", err)
+			}
 		}
-		return err == nil
-	})
-	if err != nil {
-		return fmt.Errorf("restore namespaces: %w", err)
 	}
 	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, nil, s.cfg.limits(), s.cfg.GroupsOf)); err != nil {
 		return fmt.Errorf("restore networks: %w", err)
@@ -148,18 +145,16 @@ func (s *Service) start(ctx context.Context) error {
 
 // reboot removes the objects that do not survive a restart of Windows.
 func reboot(tx *txn, bootID string) {
-	tx.networks.all(func(n *network) bool {
+	for n := range tx.networks.all {
 		if n.Flags&schema.EnableNonPersistent != 0 {
 			dropNetwork(tx, n.ID)
 		}
-		return true
-	})
-	tx.namespaces.all(func(ns *namespace) bool {
+	}
+	for ns := range tx.namespaces.all {
 		if !ns.BuiltIn {
 			dropNamespace(tx, ns)
 		}
-		return true
-	})
+	}
 	tx.setGlobal(globalBoot, &global{Values: []string{bootID}})
 }
 
@@ -290,7 +285,7 @@ func (s *Service) announce(ctx context.Context) {
 		return
 	}
 	prefixes := []netip.Prefix{}
-	s.current.Load().networks.all(func(n *network) bool {
+	for n := range s.current.Load().networks.all {
 		if n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel {
 			for _, sub := range subnets(n) {
 				if !sub.prefix.Overlaps(s.uplink.Address) { // every router has a route to the nodes' own network
@@ -298,7 +293,6 @@ func (s *Service) announce(ctx context.Context) {
 				}
 			}
 		}
-		return true
-	})
+	}
 	s.cfg.OnNetwork(ctx, prefixes)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
@@ -24,7 +25,7 @@ import (
 // openTest opens a store with a fake data plane; change may alter the config.
 func openTest(t testing.TB, dir string, change func(*Config)) *Service {
 	t.Helper()
-	cfg := Config{Dir: dir, DataPlane: &FakePlane{}, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Dir: dir, DataPlane: &hnstest.Plane{}, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&cfg)
 	}
@@ -79,7 +80,7 @@ func text(t testing.TB, s *Service) string {
 // TestG15StateSurvivesRestart: a flap of the service must not look like a flap
 // of the network, or kube-proxy removes every service (rule G15).
 func TestG15StateSurvivesRestart(t *testing.T) {
-	dir, plane := t.TempDir(), &FakePlane{}
+	dir, plane := t.TempDir(), &hnstest.Plane{}
 	with := func(boot string) *Service {
 		return openTest(t, dir, func(c *Config) { c.BootID, c.DataPlane = boot, plane })
 	}
@@ -151,8 +152,8 @@ func TestFaults(t *testing.T) {
 	}
 	for _, op := range ops {
 		t.Run(op.name, func(t *testing.T) {
-			build := func() (s *Service, plane *FakePlane, do func(ctx context.Context) error) {
-				plane = &FakePlane{}
+			build := func() (s *Service, plane *hnstest.Plane, do func(ctx context.Context) error) {
+				plane = &hnstest.Plane{}
 				s = openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 				n := createBridge(t, s)
 				ns := create(t, s, hns.Namespace, schema.GUID{}, `{}`)
@@ -235,7 +236,7 @@ func TestAnnounceNetworks(t *testing.T) {
 // TestConcurrent adds and removes pods from many goroutines, as the kubelet and
 // two proxiers do, while others read.
 func TestConcurrent(t *testing.T) {
-	plane := &FakePlane{}
+	plane := &hnstest.Plane{}
 	s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 	n := createBridge(t, s)
 	var wg sync.WaitGroup
@@ -397,7 +398,7 @@ func FuzzCall(f *testing.F) {
 		f.Add(seed.path, seed.body)
 	}
 	f.Fuzz(func(t *testing.T, path, body string) {
-		plane := &FakePlane{}
+		plane := &hnstest.Plane{}
 		s := openTest(t, t.TempDir(), func(c *Config) { c.DataPlane = plane })
 		n := createBridge(t, s)
 		e := create(t, s, hns.Endpoint, n, `{"SchemaVersion":{"Major":2}}`)
@@ -406,7 +407,7 @@ func FuzzCall(f *testing.F) {
 		path, body = fill.Replace(path), fill.Replace(body)
 		ids := map[hns.Kind]schema.GUID{hns.Network: n, hns.Endpoint: e, hns.Namespace: ns}
 		verb, rest, _ := strings.Cut(path, " ")
-		for _, kind := range hns.Kinds() {
+		for _, kind := range hnstest.Kinds() {
 			switch {
 			case rest != kind.String():
 			case verb == "create":
@@ -424,7 +425,7 @@ func FuzzCall(f *testing.F) {
 				t.Fatalf("%s: %q, %v", path, answer, err)
 			}
 		}
-		for _, kind := range hns.Kinds() {
+		for _, kind := range hnstest.Kinds() {
 			list, err := s.Enumerate(t.Context(), kind, "")
 			var found []string
 			if err != nil || json.Unmarshal([]byte(list), &found) != nil {

@@ -65,11 +65,11 @@ type table[T any] struct {
 
 func (t *table[T]) get(id string) *T { return t.byID[id] }
 
-// all calls f in order until it returns false.
-func (t *table[T]) all(f func(*T) bool) {
+// all is an iter.Seq of the objects, in order. The loop may change the table.
+func (t *table[T]) all(yield func(*T) bool) {
 	for _, id := range t.order {
-		// f may have removed it from the table.
-		if v := t.byID[id]; v != nil && !f(v) {
+		// It may have been removed from the table.
+		if v := t.byID[id]; v != nil && !yield(v) {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/hnstest"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
@@ -19,7 +20,7 @@ import (
 // Those that the store knows stay, and so do those that cannot have been created
 // through HNS.
 func TestSweep(t *testing.T) {
-	dir, plane := t.TempDir(), &FakePlane{}
+	dir, plane := t.TempDir(), &hnstest.Plane{}
 	open := func(boot string, log *bytes.Buffer) *Service {
 		return openTest(t, dir, func(c *Config) {
 			c.BootID, c.DataPlane, c.Log = boot, plane, slog.New(slog.NewTextHandler(log, nil))

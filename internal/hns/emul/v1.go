@@ -224,12 +224,11 @@ func (s *Service) v1Attach(ctx context.Context, id, request string, attach bool)
 		switch {
 		case strings.EqualFold(v.SystemType, schema.SystemHost):
 			var host string
-			tx.namespaces.all(func(ns *namespace) bool {
+			for ns := range tx.namespaces.all {
 				if ns.BuiltIn {
 					host = ns.ID
 				}
-				return host == ""
-			})
+			}
 			if !attach {
 				return s.detach(tx, host, id)
 			}

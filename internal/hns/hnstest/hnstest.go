@@ -9,6 +9,8 @@
 // The suite touches only objects that it made, names them after itself and
 // removes them again. Where the emulator differs from Windows on purpose, the test
 // sets diverges, and is skipped on Windows.
+//
+// Plane is the data plane of the emulator in tests without a network.
 package hnstest
 
 import (

@@ -19,7 +19,7 @@ func open(t *testing.T, v schema.Version) *emul.Service {
 	t.Helper()
 	s, err := emul.Open(t.Context(), emul.Config{
 		Dir:       t.TempDir(),
-		DataPlane: &emul.FakePlane{},
+		DataPlane: &Plane{},
 		Version:   v,
 		Log:       slog.New(slog.DiscardHandler),
 	})

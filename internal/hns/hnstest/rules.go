@@ -34,8 +34,13 @@ func rules() []testCase {
 	}
 }
 
+// Kinds lists all kinds of objects.
+func Kinds() []hns.Kind {
+	return []hns.Kind{hns.Network, hns.Endpoint, hns.Namespace, hns.LoadBalancer, hns.SDNRoute}
+}
+
 func ruleEmptyList(c *client) {
-	for _, kind := range hns.Kinds() {
+	for _, kind := range Kinds() {
 		text, err := c.api.Enumerate(c.ctx(), kind, c.filter("ID", schema.NewGUID().String()))
 		if err != nil || strings.TrimSpace(text) != "[]" {
 			c.Errorf("enumerate %s: %q, %v, want []", kind, text, err)
@@ -44,7 +49,7 @@ func ruleEmptyList(c *client) {
 }
 
 func ruleNoMatch(c *client) {
-	for _, kind := range hns.Kinds() {
+	for _, kind := range Kinds() {
 		for _, f := range []string{
 			c.filter("ID", schema.NewGUID().String()), c.filter("ID", "no GUID"),
 			c.filter("Name", prefix+"does not exist"), c.filter("VirtualNetwork", schema.NewGUID().String()),
@@ -61,7 +66,7 @@ func ruleEmptyFilterValue(c *client) {
 	e := c.endpoint(n, "", 0)
 	c.namespace()
 	c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.2.1", 80, e))
-	for _, kind := range hns.Kinds() {
+	for _, kind := range Kinds() {
 		for _, key := range []string{"ID", "Name", "VirtualNetwork"} {
 			if ids := c.enumerate(kind, c.filter(key, "")); len(ids) != 0 {
 				c.Errorf("enumerate %s with an empty %s: %v; kube-proxy would delete the first", kind, key, ids)
@@ -396,7 +401,7 @@ func ruleGUIDCase(c *client) {
 			c.Errorf("%s is %q, want 36 characters in lower case", what, id)
 		}
 	}
-	for _, kind := range hns.Kinds() {
+	for _, kind := range Kinds() {
 		for _, id := range c.enumerate(kind, "") {
 			if !isLowerGUID(id) {
 				c.Errorf("%s %q, want 36 characters in lower case", kind, id)

@@ -213,7 +213,7 @@ func testSuite(t *testing.T, p *prefixed, exe string) {
 func testRestart(t *testing.T, p *prefixed, exe string) {
 	dir, address := t.TempDir(), "127.0.0.1:0"
 	start := func() (stop func()) {
-		s, err := emul.Open(t.Context(), emul.Config{Dir: dir, DataPlane: &emul.FakePlane{},
+		s, err := emul.Open(t.Context(), emul.Config{Dir: dir, DataPlane: &Plane{},
 			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

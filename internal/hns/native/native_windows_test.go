@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 // TestG1SuccessHasNoErrorRecord: the Go clients take any text for a failure.
 func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 	s := New()
-	for _, kind := range hns.Kinds() {
+	for _, kind := range hnstest.Kinds() {
 		r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), outString, outRecord)
 		if err != nil || r.code != hresult.OK || r.record != "" {
 			t.Errorf("enumerate %s: %+v, %v", kind, r, err)
@@ -44,7 +44,7 @@ func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 func TestG2OutPointers(t *testing.T) {
 	s := New()
 	unknown := guidArg(schema.NewGUID())
-	for _, kind := range hns.Kinds() {
+	for _, kind := range hnstest.Kinds() {
 		for name, args := range map[string][]arg{
 			"HcnEnumerate" + suffix(kind) + "s":      {textArg("{bad"), outString, outRecord},
 			"HcnOpen" + suffix(kind):                 {unknown, outHandle, outRecord},
@@ -68,7 +68,7 @@ func TestG2OutPointers(t *testing.T) {
 func TestG2MissingOutPointers(t *testing.T) {
 	s := New()
 	none := handleArg(0)
-	for _, kind := range hns.Kinds() {
+	for _, kind := range hnstest.Kinds() {
 		if r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), outString, none); err != nil ||
 			r.code != hresult.OK {
 			t.Errorf("enumerate %s without an error record: %+v, %v", kind, r, err)
@@ -100,7 +100,7 @@ func TestG15BackendDown(t *testing.T) {
 			t.Errorf("%s: %v, want 0x800706ba", what, err)
 		}
 	}
-	for _, kind := range hns.Kinds() {
+	for _, kind := range hnstest.Kinds() {
 		_, err := s.Enumerate(ctx, kind, "")
 		check("enumerate", err)
 		check("open", s.Open(ctx, kind, schema.NewGUID()))

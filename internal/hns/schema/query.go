@@ -3,7 +3,12 @@
 
 package schema
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Version is the version of a document, of a query, or of the service itself.
 // Source: hnslib hcn/hcnglobals.go, Version.
@@ -99,4 +104,16 @@ type Response struct {
 	Error     string          `json:",omitempty"`
 	ErrorCode uint32          `json:",omitempty"`
 	Output    json.RawMessage `json:",omitempty"`
+}
+
+// ParseResponse returns the output of a response, or the error in it.
+func ParseResponse(text string) (json.RawMessage, error) {
+	var r Response
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return nil, fmt.Errorf("answer %.100q: %w", text, err)
+	}
+	if !r.Success {
+		return nil, errors.New(strings.TrimSpace(r.Error))
+	}
+	return r.Output, nil
 }

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,25 +69,9 @@ func (c *Client) do(ctx context.Context, q request) (response, error) {
 
 // String returns the verb's name for errors.
 func (v verb) String() string {
-	switch v {
-	case verbEnumerate:
-		return "enumerate"
-	case verbList:
-		return "list"
-	case verbCreate:
-		return "create"
-	case verbOpen:
-		return "open"
-	case verbModify:
-		return "modify"
-	case verbQuery:
-		return "query"
-	case verbDelete:
-		return "delete"
-	case verbCall:
-		return "call"
-	}
-	return fmt.Sprintf("verb %d", uint8(v))
+	names := map[verb]string{verbEnumerate: "enumerate", verbList: "list", verbCreate: "create", verbOpen: "open",
+		verbModify: "modify", verbQuery: "query", verbDelete: "delete", verbCall: "call"}
+	return cmp.Or(names[v], fmt.Sprintf("verb %d", uint8(v)))
 }
 
 func (r response) text() string {

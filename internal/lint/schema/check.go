@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -90,10 +91,7 @@ func (w *walk) missing(v tree.Value, fields ...string) {
 		if s, ok := at.Raw().(string); at.Set() && (!ok || s != "") {
 			continue
 		}
-		where := v.Path().String()
-		if where == "" {
-			where = "the object"
-		}
+		where := cmp.Or(v.Path().String(), "the object")
 		w.report(codeMissing, at, "add it", "%s needs %s", where, name)
 	}
 }

@@ -186,18 +186,8 @@ func (w *walk) resources(v tree.Value) {
 // standardResource reports whether containers may have a resource.
 // k8s.io/kubernetes/pkg/apis/core/validation, ValidateContainerResourceName.
 func standardResource(name string) bool {
-	switch {
-	case name == "ephemeral-storage", template(name):
-		return true
-	case len(name) > 10 && name[:10] == "hugepages-":
-		return true
-	}
-	for _, r := range name {
-		if r == '/' {
-			return true
-		}
-	}
-	return false
+	size, huge := strings.CutPrefix(name, "hugepages-")
+	return name == "ephemeral-storage" || template(name) || huge && size != "" || strings.Contains(name, "/")
 }
 
 func quantity(v tree.Value) (resource.Quantity, bool) {

@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -150,10 +151,7 @@ func (w *walk) hostPort(seen map[string]bool, p tree.Value) {
 	if !ok || n == 0 {
 		return
 	}
-	protocol := p.Find("protocol").Str()
-	if protocol == "" {
-		protocol = "TCP"
-	}
+	protocol := cmp.Or(p.Find("protocol").Str(), "TCP")
 	key := fmt.Sprint(n, "/", protocol, " ", p.Find("hostIP").Str())
 	if seen[key] {
 		w.report(codeTwice, p.Get("hostPort"), "give each its own", "the host's port %v/%s is there twice", n, protocol)

@@ -12,6 +12,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -176,10 +177,7 @@ func (w *walk) unknown(v tree.Value, key string, fields map[string]*shape, paren
 	} else if where := w.elsewhere(key, fields, parent); where != "" {
 		fix = "move it: " + where + " has a field of this name"
 	}
-	where := v.Path().String()
-	if where == "" {
-		where = "the object"
-	}
+	where := cmp.Or(v.Path().String(), "the object")
 	w.report(codeField, v.Get(key), fix, "%s has no field %q: the API server refuses it (unknown field)", where, key)
 }
 

@@ -4,16 +4,13 @@
 package certificate
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"fmt"
-	"math/big"
 	"net"
 	"slices"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 )
 
 const (
@@ -42,33 +39,33 @@ const (
 // keys that it generates.
 func advance(s state, names []string, now time.Time) (next state, why string, at time.Time, err error) {
 	switch {
-	case s.ca.cert == nil:
+	case s.ca.Cert == nil:
 		next, err = begin(names, now)
 		why = "there are no certificates"
-	case !valid(s.ca.cert, now) || !now.Before(s.ca.cert.NotAfter.Add(-servingRenew)):
+	case !valid(s.ca.Cert, now) || !now.Before(s.ca.Cert.NotAfter.Add(-servingRenew)):
 		// Too late for an orderly change, or the clock was wrong when it was made.
 		next, err = begin(names, now)
 		why = "the authority is not valid any more, or not yet"
-	case s.next.cert != nil && !valid(s.next.cert, now):
+	case s.next.Cert != nil && !valid(s.next.Cert, now):
 		next, why = state{serving: s.serving, ca: s.ca, old: s.old}, "the next authority is not valid yet"
-	case s.next.cert != nil && !now.Before(made(s.next.cert).Add(overlap)):
-		next = state{ca: s.next, old: s.ca.cert}
+	case s.next.Cert != nil && !now.Before(made(s.next.Cert).Add(overlap)):
+		next = state{ca: s.next, old: s.ca.Cert}
 		next.serving, err = issue(next.ca, names, now)
 		why = "the next authority is known by now"
-	case !valid(s.serving.cert, now) || !now.Before(s.serving.cert.NotAfter.Add(-servingRenew)):
+	case !valid(s.serving.Cert, now) || !now.Before(s.serving.Cert.NotAfter.Add(-servingRenew)):
 		next = s
 		next.serving, err = issue(s.ca, names, now)
 		why = "the serving certificate ages"
-	case !covers(s.serving.cert, names):
+	case !covers(s.serving.Cert, names):
 		next = s
 		// The names that it has stay: during a change of the address managers of both
 		// kinds run, and neither may remove the other's name.
-		next.serving, err = issue(s.ca, append(hosts(s.serving.cert), names...), now)
+		next.serving, err = issue(s.ca, append(hosts(s.serving.Cert), names...), now)
 		why = "the address of the webhooks changed"
-	case s.old != nil && !now.Before(made(s.serving.cert).Add(overlap)):
+	case s.old != nil && !now.Before(made(s.serving.Cert).Add(overlap)):
 		next, why = s, "no certificate of the old authority is in use"
 		next.old = nil
-	case s.next.cert == nil && !now.Before(s.ca.cert.NotAfter.Add(-caRenew)):
+	case s.next.Cert == nil && !now.Before(s.ca.Cert.NotAfter.Add(-caRenew)):
 		next = s
 		next.next, err = newAuthority(now)
 		why = "the authority ages"
@@ -83,14 +80,14 @@ func advance(s state, names []string, now time.Time) (next state, why string, at
 
 // due returns when the next change is due.
 func due(s state, now time.Time) time.Time {
-	times := []time.Time{s.serving.cert.NotAfter.Add(-servingRenew)}
-	if s.next.cert != nil {
-		times = append(times, made(s.next.cert).Add(overlap))
+	times := []time.Time{s.serving.Cert.NotAfter.Add(-servingRenew)}
+	if s.next.Cert != nil {
+		times = append(times, made(s.next.Cert).Add(overlap))
 	} else {
-		times = append(times, s.ca.cert.NotAfter.Add(-caRenew))
+		times = append(times, s.ca.Cert.NotAfter.Add(-caRenew))
 	}
 	if s.old != nil {
-		times = append(times, made(s.serving.cert).Add(overlap))
+		times = append(times, made(s.serving.Cert).Add(overlap))
 	}
 	at := slices.MinFunc(times, time.Time.Compare)
 	if at.Before(now) {
@@ -129,7 +126,7 @@ func begin(names []string, now time.Time) (state, error) {
 }
 
 func newAuthority(now time.Time) (pair, error) {
-	return sign(&x509.Certificate{
+	return certpem.Sign(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: "mullion webhooks " + now.UTC().Format("2006-01-02T15:04:05Z")},
 		NotBefore:             now.Add(-skew),
 		NotAfter:              now.Add(caLifetime),
@@ -159,30 +156,5 @@ func issue(ca pair, names []string, now time.Time) (pair, error) {
 			t.DNSNames = append(t.DNSNames, n)
 		}
 	}
-	return sign(t, &ca)
-}
-
-// sign makes a key and a certificate for it; without a parent it signs itself.
-func sign(t *x509.Certificate, by *pair) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, fmt.Errorf("make key: %w", err)
-	}
-	// 127 random bits: positive, and no two are equal (RFC 5280, 4.1.2.2).
-	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return pair{}, fmt.Errorf("make serial number: %w", err)
-	}
-	parent := pair{t, key}
-	if by != nil {
-		parent = *by
-	}
-	der, err := x509.CreateCertificate(rand.Reader, t, parent.cert, key.Public(), parent.key)
-	if err != nil {
-		return pair{}, fmt.Errorf("sign certificate %s: %w", t.Subject.CommonName, err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return pair{}, fmt.Errorf("parse certificate %s: %w", t.Subject.CommonName, err)
-	}
-	return pair{cert, key}, nil
+	return certpem.Sign(t, &ca)
 }

@@ -28,7 +28,7 @@ func trusts(t *testing.T, bundle []byte, s state, name string, now time.Time) bo
 	if !pool.AppendCertsFromPEM(bundle) {
 		t.Fatal("the bundle is empty")
 	}
-	_, err := s.serving.cert.Verify(x509.VerifyOptions{
+	_, err := s.serving.Cert.Verify(x509.VerifyOptions{
 		Roots:       pool,
 		DNSName:     name,
 		CurrentTime: now,
@@ -65,10 +65,10 @@ func TestThreeYears(t *testing.T) {
 		if why == "" {
 			t.Fatalf("%s: nothing was to be done", now)
 		}
-		if !before.serving.cert.Equal(state.serving.cert) {
+		if !before.serving.Cert.Equal(state.serving.Cert) {
 			servings++
 		}
-		authorities[state.ca.cert.Subject.CommonName] = true
+		authorities[state.ca.Cert.Subject.CommonName] = true
 		for who, ok := range map[string]bool{
 			"new client, new manager": trusts(t, state.bundle(), state, name, now),
 			"old client, new manager": trusts(t, before.bundle(), state, name, now),
@@ -87,10 +87,10 @@ func TestThreeYears(t *testing.T) {
 func TestAdvance(t *testing.T) {
 	names := []string{"a.example", "127.0.0.1"}
 	fresh, _, _ := mustAdvance(t, state{}, names, start)
-	overlapping, _, _ := mustAdvance(t, fresh, names, fresh.ca.cert.NotAfter.Add(-caRenew+time.Minute))
+	overlapping, _, _ := mustAdvance(t, fresh, names, fresh.ca.Cert.NotAfter.Add(-caRenew+time.Minute))
 	// Its serving certificate ages in the meantime; that comes first.
 	for range 3 {
-		overlapping, _, _ = mustAdvance(t, overlapping, names, fresh.ca.cert.NotAfter.Add(-caRenew+time.Minute))
+		overlapping, _, _ = mustAdvance(t, overlapping, names, fresh.ca.Cert.NotAfter.Add(-caRenew+time.Minute))
 	}
 	for _, tc := range []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestAdvance(t *testing.T) {
 			if why != tc.why {
 				t.Errorf("%q, want %q", why, tc.why)
 			}
-			if changed := !same(next.ca.cert, tc.state.ca.cert); changed != tc.ca {
+			if changed := !same(next.ca.Cert, tc.state.ca.Cert); changed != tc.ca {
 				t.Errorf("another authority: %t", changed)
 			}
 			if at.Before(tc.now) {
@@ -129,7 +129,7 @@ func TestAdvance(t *testing.T) {
 			}
 		})
 	}
-	if overlapping.next.cert == nil {
+	if overlapping.next.Cert == nil {
 		t.Error("no next authority was made")
 	}
 }
@@ -143,14 +143,14 @@ func TestManagersOfTwoAddresses(t *testing.T) {
 			t.Errorf("%v: %s", names, why)
 		}
 	}
-	if got := state.serving.cert.DNSNames; !slices.Equal(got, []string{"a.example", "b.example"}) {
+	if got := state.serving.Cert.DNSNames; !slices.Equal(got, []string{"a.example", "b.example"}) {
 		t.Errorf("names: %v", got)
 	}
 }
 
 func TestDataRoundTrip(t *testing.T) {
 	state, _, _ := mustAdvance(t, state{}, []string{"a.example"}, start)
-	for _, now := range []time.Time{start, state.ca.cert.NotAfter.Add(-caRenew + time.Minute)} {
+	for _, now := range []time.Time{start, state.ca.Cert.NotAfter.Add(-caRenew + time.Minute)} {
 		state, _, _ = mustAdvance(t, state, []string{"a.example"}, now)
 		data, err := state.data()
 		if err != nil {

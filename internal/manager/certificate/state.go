@@ -7,9 +7,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
+
+	"github.com/mullion-k8s/mullion/internal/durable/certpem"
 )
 
 // The keys of the Secret. Its type is kubernetes.io/tls, which requires the
@@ -24,11 +24,7 @@ const (
 	keyOldCert     = "old-ca.crt"
 )
 
-// pair is a certificate with its key.
-type pair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+type pair = certpem.Pair
 
 // state is the content of the Secret. The zero value means that it is empty.
 type state struct {
@@ -42,9 +38,9 @@ type state struct {
 // certificate.
 func (s state) bundle() []byte {
 	var out []byte
-	for _, c := range []*x509.Certificate{s.ca.cert, s.next.cert, s.old} {
+	for _, c := range []*x509.Certificate{s.ca.Cert, s.next.Cert, s.old} {
 		if c != nil {
-			out = append(out, encodeCert(c)...)
+			out = append(out, certpem.Encode(c)...)
 		}
 	}
 	return out
@@ -52,15 +48,15 @@ func (s state) bundle() []byte {
 
 // tls returns the serving certificate.
 func (s state) tls() *tls.Certificate {
-	if s.serving.cert == nil {
+	if s.serving.Cert == nil {
 		return nil
 	}
-	return &tls.Certificate{Certificate: [][]byte{s.serving.cert.Raw}, PrivateKey: s.serving.key, Leaf: s.serving.cert}
+	return &tls.Certificate{Certificate: [][]byte{s.serving.Cert.Raw}, PrivateKey: s.serving.Key, Leaf: s.serving.Cert}
 }
 
 // equal reports whether both hold the same certificates.
 func (s state) equal(o state) bool {
-	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) &&
+	return same(s.serving.Cert, o.serving.Cert) && same(s.ca.Cert, o.ca.Cert) && same(s.next.Cert, o.next.Cert) &&
 		same(s.old, o.old)
 }
 
@@ -75,17 +71,17 @@ func (s state) data() (map[string][]byte, error) {
 		cert, key string
 		pair      pair
 	}{{keyServingCert, keyServingKey, s.serving}, {keyCACert, keyCAKey, s.ca}, {keyNextCert, keyNextKey, s.next}} {
-		if p.pair.cert == nil {
+		if p.pair.Cert == nil {
 			continue
 		}
-		key, err := encodeKey(p.pair.key)
+		key, err := certpem.EncodeKey(p.pair.Key)
 		if err != nil {
 			return nil, err
 		}
-		out[p.cert], out[p.key] = encodeCert(p.pair.cert), key
+		out[p.cert], out[p.key] = certpem.Encode(p.pair.Cert), key
 	}
 	if s.old != nil {
-		out[keyOldCert] = encodeCert(s.old)
+		out[keyOldCert] = certpem.Encode(s.old)
 	}
 	return out, nil
 }
@@ -107,66 +103,30 @@ func parse(data map[string][]byte) (state, error) {
 		}
 	}
 	if len(data[keyOldCert]) > 0 {
-		if s.old, err = parseCert(data[keyOldCert]); err != nil {
+		if s.old, err = certpem.Parse(data[keyOldCert]); err != nil {
 			return state{}, fmt.Errorf("read %s: %w", keyOldCert, err)
 		}
 	}
-	if !s.ca.cert.IsCA || s.next.cert != nil && !s.next.cert.IsCA {
+	if !s.ca.Cert.IsCA || s.next.Cert != nil && !s.next.Cert.IsCA {
 		return state{}, fmt.Errorf("read %s: it is not the certificate of an authority", keyCACert)
 	}
-	if err := s.serving.cert.CheckSignatureFrom(s.ca.cert); err != nil {
+	if err := s.serving.Cert.CheckSignatureFrom(s.ca.Cert); err != nil {
 		return state{}, fmt.Errorf("read %s: not signed by %s: %w", keyServingCert, keyCACert, err)
 	}
 	return s, nil
 }
 
 func parsePair(data map[string][]byte, certName, keyName string) (pair, error) {
-	cert, err := parseCert(data[certName])
+	cert, err := certpem.Parse(data[certName])
 	if err != nil {
 		return pair{}, fmt.Errorf("read %s: %w", certName, err)
 	}
-	key, err := parseKey(data[keyName])
+	key, err := certpem.ParseKey(data[keyName])
 	if err != nil {
 		return pair{}, fmt.Errorf("read %s: %w", keyName, err)
 	}
 	if public, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || !key.PublicKey.Equal(public) {
 		return pair{}, fmt.Errorf("read %s: the key does not belong to %s", keyName, certName)
 	}
-	return pair{cert, key}, nil
-}
-
-func parseCert(data []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.New("no certificate in it")
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("parse certificate: %w", err)
-	}
-	return cert, nil
-}
-
-func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "EC PRIVATE KEY" {
-		return nil, errors.New("no key in it")
-	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("parse key: %w", err)
-	}
-	return key, nil
-}
-
-func encodeCert(cert *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("marshal key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	return pair{Cert: cert, Key: key}, nil
 }

@@ -5,6 +5,7 @@ package facts
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -150,12 +151,7 @@ func (p presence) count(os string, images []string, by int) {
 
 // oses are the operating systems of the nodes that have the image, sorted.
 func (p presence) oses(image string) []string {
-	var out []string
-	for os := range p[image] {
-		out = append(out, os)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(p[image]))
 }
 
 // all are the nodes by name, not nil, and whose cluster it is. The slice is

@@ -35,8 +35,6 @@ type Config struct {
 	DefaultOS string
 	// NoPrivileged: the API server runs with --allow-privileged=false.
 	NoPrivileged bool
-	// Informers may be shared with others; nil makes the Source watch by itself.
-	Informers informers.SharedInformerFactory
 	// Registry configures how registries are queried.
 	Registry lookup.Config
 	// Looked is called with the outcome of each lookup in a registry; it may be
@@ -96,11 +94,8 @@ func New(client kubernetes.Interface, cfg Config) *Source {
 // Run keeps the facts until the context is cancelled, and then returns nil.
 // Objects that may not be listed are logged, and stay unknown.
 func (s *Source) Run(ctx context.Context) error {
-	shared := s.cfg.Informers
-	if shared == nil {
-		shared = informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(slim))
-		defer shared.Shutdown()
-	}
+	shared := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(slim))
+	defer shared.Shutdown()
 	// Rights to read ConfigMaps are for this one only.
 	own := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithNamespace(s.cfg.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {

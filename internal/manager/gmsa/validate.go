@@ -4,6 +4,7 @@
 package gmsa
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,10 +140,7 @@ func (v *validator) mayUse(ctx context.Context, spec string) *webhook.Response {
 	if v.allowed[spec] {
 		return nil
 	}
-	account := tree.Root(v.request.Object).Find("spec", "serviceAccountName").Str()
-	if account == "" {
-		account = "default"
-	}
+	account := cmp.Or(tree.Root(v.request.Object).Find("spec", "serviceAccountName").Str(), "default")
 	allowed, reason, err := v.cluster.MayUse(ctx, v.request.Namespace, account, spec)
 	if err != nil {
 		allowed, reason = false, "error when checking authz access: "+err.Error()

@@ -42,7 +42,6 @@ const disabledLabel = "admission.mullion.dev/disabled"
 // Service is where the API server finds the webhooks in a cluster.
 type Service struct {
 	Namespace, Name string
-	Port            int32 // 0 means 443
 }
 
 // Host is the name that the serving certificate must have.
@@ -104,15 +103,11 @@ func (c Config) client(path string) admissionregistrationv1.WebhookClientConfig 
 		out.URL = &u
 		return out
 	}
-	port := c.Service.Port
-	if port == 0 {
-		port = 443
-	}
 	out.Service = &admissionregistrationv1.ServiceReference{
 		Namespace: c.Service.Namespace,
 		Name:      c.Service.Name,
 		Path:      &path,
-		Port:      &port,
+		Port:      new(int32(443)),
 	}
 	return out
 }

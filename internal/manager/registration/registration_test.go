@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		{"nothing", Config{Namespace: "n"}, "either a URL or a Service"},
-		{"both", Config{Namespace: "n", URL: "https://a", Service: Service{"n", "s", 0}}, "either a URL or a Service"},
+		{"both", Config{Namespace: "n", URL: "https://a", Service: Service{"n", "s"}}, "either a URL or a Service"},
 		{"http", Config{Namespace: "n", URL: "http://a"}, "want https://HOST:PORT"},
 		{"path", Config{Namespace: "n", URL: "https://a/b"}, "want https://HOST:PORT"},
 		{"user", Config{Namespace: "n", URL: "https://u:p@a"}, "want https://HOST:PORT"},

@@ -4,6 +4,7 @@
 package registration
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -84,10 +85,7 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 
 // Validating is the configuration of the validating webhooks.
 func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	policy := c.RulesFailurePolicy
-	if policy == "" {
-		policy = admissionregistrationv1.Ignore
-	}
+	policy := cmp.Or(c.RulesFailurePolicy, admissionregistrationv1.Ignore)
 	both := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	hooks := []admissionregistrationv1.ValidatingWebhook{{
 		Name: PodRulesWebhook, ClientConfig: c.client(RulesPath),

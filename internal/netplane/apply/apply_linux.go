@@ -4,10 +4,12 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,15 +65,9 @@ func New(cfg Config) (*Plane, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open data plane: %w", err)
 	}
-	if cfg.Uplink == "" {
-		cfg.Uplink = "eth0"
-	}
-	if cfg.Table == "" {
-		cfg.Table = compile.TableName
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Uplink = cmp.Or(cfg.Uplink, "eth0")
+	cfg.Table = cmp.Or(cfg.Table, compile.TableName)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	space, err := kernel.Open(cfg.Netns)
 	if err != nil {
 		return nil, fmt.Errorf("open data plane: %w", err)
@@ -161,7 +157,7 @@ func (p *Plane) addLinks(ctx context.Context, old, plan *compile.Plan, trusted b
 }
 
 func (p *Plane) applySysctls(old, plan *compile.Plan, trusted bool) error {
-	if trusted && equalSlices(old.Sysctls, plan.Sysctls) {
+	if trusted && slices.Equal(old.Sysctls, plan.Sysctls) {
 		return nil
 	}
 	return p.space.Do(func() error {

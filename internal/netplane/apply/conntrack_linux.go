@@ -61,8 +61,5 @@ func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	}
 	target, _ := netip.AddrFromSlice(flow.Forward.DstIP)
 	backends, ok := f.front[netip.AddrPortFrom(target.Unmap(), flow.Forward.DstPort)]
-	if !ok {
-		return false
-	}
-	return !backends[netip.AddrPortFrom(replier, flow.Reverse.SrcPort)]
+	return ok && !backends[netip.AddrPortFrom(replier, flow.Reverse.SrcPort)]
 }

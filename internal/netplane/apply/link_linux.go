@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -19,8 +18,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
-
-func equalSlices[T comparable](a, b []T) bool { return slices.Equal(a, b) }
 
 // newLinks returns the links of plan that old does not have in the same form.
 func newLinks(old, plan *compile.Plan, trusted bool) []*compile.Link {

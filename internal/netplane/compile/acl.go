@@ -85,7 +85,7 @@ func aclMatch(a intent.ACL, f family) (string, bool) {
 			return "", false
 		}
 		if prefixes[0].Bits() > 0 {
-			fmt.Fprintf(&b, "%s %s { %s } ", f.word, side.field, joinPrefixes(prefixes))
+			fmt.Fprintf(&b, "%s %s { %s } ", f.word, side.field, join(prefixes))
 		}
 	}
 	protocols := slices.Clone(a.Protocols)
@@ -134,10 +134,7 @@ func (f family) mergePrefixes(list []netip.Prefix) []netip.Prefix {
 		}
 	}
 	slices.SortFunc(own, func(a, b netip.Prefix) int {
-		if a.Bits() != b.Bits() {
-			return a.Bits() - b.Bits()
-		}
-		return a.Addr().Compare(b.Addr())
+		return cmp.Or(a.Bits()-b.Bits(), a.Addr().Compare(b.Addr()))
 	})
 	var merged []netip.Prefix
 	for _, p := range own {
@@ -148,10 +145,10 @@ func (f family) mergePrefixes(list []netip.Prefix) []netip.Prefix {
 	return merged
 }
 
-func joinPrefixes(list []netip.Prefix) string {
+func join[T fmt.Stringer](list []T) string {
 	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.String()
+	for i, v := range list {
+		names[i] = v.String()
 	}
 	return strings.Join(names, ", ")
 }

@@ -289,10 +289,10 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType,
 			if len(to) == 0 {
 				continue // all of them of the other family
 			}
-			match += f.word + " daddr { " + joinPrefixes(to) + " } "
+			match += f.word + " daddr { " + join(to) + " } "
 		}
 		if except := f.mergePrefixes(p.Exceptions); len(except) > 0 {
-			match += f.word + " daddr != { " + joinPrefixes(except) + " } "
+			match += f.word + " daddr != { " + join(except) + " } "
 		}
 		to := f.node(c.want.Uplink)
 		if f.usable(p.VirtualIP) {

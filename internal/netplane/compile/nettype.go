@@ -6,7 +6,6 @@ package compile
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
@@ -64,10 +63,7 @@ func (c *compiler) proxies() {
 
 // closeNetworks adds the rules of networks that are closed, to the outside or to everything, to the base chains.
 func (c *compiler) closeNetworks(chains []Chain) []Chain {
-	byName := map[string]*Chain{}
-	for i := range chains {
-		byName[chains[i].Name] = &chains[i]
-	}
+	byName := chainsByName(chains)
 	insert := func(chain, after, rule string) {
 		rules := byName[chain].Rules
 		byName[chain].Rules = slices.Insert(rules, slices.Index(rules, after)+1, rule)
@@ -101,6 +97,14 @@ func (c *compiler) closeNetworks(chains []Chain) []Chain {
 	return chains
 }
 
+func chainsByName(chains []Chain) map[string]*Chain {
+	byName := map[string]*Chain{}
+	for i := range chains {
+		byName[chains[i].Name] = &chains[i]
+	}
+	return byName
+}
+
 // members returns the addresses of a network's attached endpoints as nft reads them, or "".
 func (c *compiler) members(n *intent.Network, f family) string {
 	if n.Type != intent.NAT && n.Type != intent.ICS && n.Type != intent.Private {
@@ -121,9 +125,5 @@ func (c *compiler) members(n *intent.Network, f family) string {
 	if len(list) == 0 {
 		return ""
 	}
-	var names []string
-	for _, a := range list {
-		names = append(names, a.String())
-	}
-	return "{ " + strings.Join(names, ", ") + " }"
+	return "{ " + join(list) + " }"
 }

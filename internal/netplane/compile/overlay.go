@@ -227,10 +227,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 		return chains
 	}
 	port := "udp dport " + c.tunnelPorts()
-	byName := map[string]*Chain{}
-	for i := range chains {
-		byName[chains[i].Name] = &chains[i]
-	}
+	byName := chainsByName(chains)
 	leaving := Chain{Name: "filter-postrouting", Type: "filter", Hook: "postrouting", Priority: "200"}
 	raw := byName["raw-prerouting"]
 	// Packets of endpoints have left the chain here. The chain "tunnel" checks the sender.
@@ -244,7 +241,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 			leaving.Rules = append(leaving.Rules, out+" counter drop")
 			continue
 		}
-		subnets := oneOf(strings.Split(joinPrefixes(own), ", "))
+		subnets := oneOf(strings.Split(join(own), ", "))
 		raw.Rules = append(raw.Rules, "ip daddr != "+subnets+" "+in+" counter drop")
 		leaving.Rules = append(leaving.Rules, "ip saddr != "+subnets+" "+out+" counter drop")
 		if c.want.Uplink.Name != "" { // nft refuses an empty name

@@ -68,7 +68,7 @@ func redirectRule(r intent.Redirect) (string, bool) {
 		if except[0].Bits() == 0 {
 			return "", false
 		}
-		rule += "ip daddr != { " + joinPrefixes(except) + " } "
+		rule += "ip daddr != { " + join(except) + " } "
 	}
 	if ports := joinPorts(r.ExceptPorts); ports != "" {
 		rule += "th dport != { " + ports + " } "

@@ -153,7 +153,7 @@ func disjoint(ranges []netip.Prefix) error {
 func Namespace(dir, cluster string) string { return filepath.Join(dir, "mullion-"+cluster) }
 
 // routerOf returns the hosts' default gateway.
-func routerOf(nodeNet netip.Prefix) netip.Addr { return last(nodeNet).Prev() }
+func routerOf(nodeNet netip.Prefix) netip.Addr { return Last(nodeNet).Prev() }
 
 // IsHost reports whether an address of the hosts' network, in either family, may be a host's: not the router's nor the
 // machine's.
@@ -161,7 +161,7 @@ func IsHost(network netip.Prefix, a netip.Addr) bool {
 	first := network.Addr().Next()
 	others := []netip.Addr{network.Addr(), first, first.Next()} // see addresses6
 	if network.Addr().Is4() {
-		others = []netip.Addr{network.Addr(), first, routerOf(network), last(network)}
+		others = []netip.Addr{network.Addr(), first, routerOf(network), Last(network)}
 	}
 	return network.Contains(a) && !slices.Contains(others, a)
 }
@@ -245,11 +245,12 @@ func portList(ports []Port) string {
 	return strings.Join(out, ", ")
 }
 
-// last returns the broadcast address of an IPv4 range.
-func last(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
+// Last returns the last address of a range, in IPv4 the broadcast address.
+func Last(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 1 << (7 - i%8)
 	}
-	return netip.AddrFrom4(b)
+	a, _ := netip.AddrFromSlice(b) // it has the length of an address
+	return a
 }

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -187,6 +189,17 @@ func Do(path string, fn func() error) error {
 	}
 	defer func() { _ = f.Close() }() // read-only
 	return doIn(f, fn)
+}
+
+// Dial connects to a literal address from inside the namespace at path. The socket stays there wherever it is used.
+func Dial(ctx context.Context, path, network, address string, timeout time.Duration) (conn net.Conn, err error) {
+	err = Do(path, func() (err error) {
+		// A negative FallbackDelay keeps net from dialing on another goroutine.
+		d := net.Dialer{Timeout: timeout, FallbackDelay: -1}
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
 }
 
 func doIn(namespace *os.File, fn func() error) error {

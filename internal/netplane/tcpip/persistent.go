@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -47,8 +47,8 @@ func parsePersistentRoute(text string) (PersistentRoute, error) {
 	if err != nil {
 		return p, fmt.Errorf("persistent route %q: %w", text, err)
 	}
-	length, ok := maskLength(mask)
-	if !ok {
+	length, size := net.IPMask(mask.AsSlice()).Size()
+	if size == 0 {
 		return p, fmt.Errorf("persistent route %q: %s is not a mask", text, mask)
 	}
 	return PersistentRoute{netip.PrefixFrom(destination, length), hop, uint32(metric)}, nil
@@ -67,14 +67,6 @@ func ParsePersistentRoutes(names []string, log *slog.Logger) []PersistentRoute {
 		list = append(list, p)
 	}
 	return list
-}
-
-// maskLength returns the number of ones of a mask, which must come first.
-func maskLength(mask netip.Addr) (int, bool) {
-	b := mask.As4()
-	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	ones := bits.LeadingZeros32(^n)
-	return ones, n<<ones == 0
 }
 
 // route finds the adapter: the registry does not name it. It is the one whose

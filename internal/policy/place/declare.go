@@ -75,13 +75,10 @@ func (t *placer) confined() bool {
 // controller created comes from a template that the API server accepted, so a
 // field that breaks the API server's rules was injected later.
 func (t *placer) mayDrop() bool {
-	if !t.pod.Bare {
-		return false
-	}
-	return t.pod.Meta.Find("annotations", ReasonAnnotation).Set() ||
+	return t.pod.Bare && (t.pod.Meta.Find("annotations", ReasonAnnotation).Set() ||
 		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool {
 			return o.Get("controller").True()
-		})
+		}))
 }
 
 // idle reports whether a Linux-only field has its default value, or one that

@@ -4,6 +4,7 @@
 package rule
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -287,12 +288,8 @@ func (f field) forbids() bool { return strings.HasPrefix(f.code, "WIN0") }
 func fieldRules() []Rule {
 	var out []Rule
 	for _, f := range fields() {
-		if f.fix == "" {
-			f.fix = "remove it"
-		}
-		if f.source == "" {
-			f.source = srcValidateWindows + "; " + srcSandbox
-		}
+		f.fix = cmp.Or(f.fix, "remove it")
+		f.source = cmp.Or(f.source, srcValidateWindows+"; "+srcSandbox)
 		if f.proof == "" && f.forbids() {
 			f.proof = provenByValidation
 		}

@@ -6,6 +6,7 @@ package rule
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -227,12 +228,9 @@ func eachOption(name string, f func(*policy.Pod, tree.Value, reporter)) func(*po
 }
 
 func usesGMSA(p *policy.Pod) bool {
-	for _, o := range policy.WindowsOptions(p) {
-		if o.Get("gmsaCredentialSpecName").Set() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(policy.WindowsOptions(p), func(o tree.Value) bool {
+		return o.Get("gmsaCredentialSpecName").Set()
+	})
 }
 
 func checkCredentialSpec(o *policy.Object, r reporter) {

@@ -138,10 +138,8 @@ func linuxTool(program string) bool {
 // Nano Server neither; PowerShell 7 comes with no base image.
 func lacks(image, program string) bool {
 	name := programName(program)
-	if policy.BaseImage(image) && name == "pwsh" {
-		return true
-	}
-	return nanoServer(image) && (name == "powershell" || strings.Contains(program, "/microsoft.net/framework"))
+	return name == "pwsh" && policy.BaseImage(image) ||
+		nanoServer(image) && (name == "powershell" || strings.Contains(program, "/microsoft.net/framework"))
 }
 
 func nanoServer(image string) bool { return strings.Contains(strings.ToLower(image), "nanoserver") }

@@ -103,16 +103,6 @@ func All() []Rule {
 	return out
 }
 
-// findRule returns the rule with a code.
-func findRule(code string) (Rule, bool) {
-	for _, r := range All() {
-		if strings.EqualFold(r.Code, code) {
-			return r, true
-		}
-	}
-	return Rule{}, false
-}
-
 // reporter takes the findings of one rule about one object.
 type reporter struct {
 	rule  *Rule

@@ -26,6 +26,16 @@ func codes(findings []policy.Finding) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
+// findRule returns the rule with a code.
+func findRule(code string) (Rule, bool) {
+	for _, r := range All() {
+		if r.Code == code {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
 func TestMinimalPodPasses(t *testing.T) {
 	if got := Check(policytest.Decode(t, policytest.Minimal), policy.Facts{}); len(got) > 0 {
 		t.Errorf("findings on the minimal pod: %+v", got)

@@ -4,6 +4,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -64,10 +65,7 @@ func (p puller) keyring(ctx context.Context, client kubernetes.Interface) keyrin
 // if it does not name any (k8s.io/kubernetes
 // plugin/pkg/admission/serviceaccount).
 func (p puller) accountSecrets(ctx context.Context, client kubernetes.Interface) []string {
-	account := p.account
-	if account == "" {
-		account = "default"
-	}
+	account := cmp.Or(p.account, "default")
 	sa, err := client.CoreV1().ServiceAccounts(p.namespace).Get(ctx, account, metav1.GetOptions{})
 	if err != nil {
 		return nil

@@ -4,6 +4,7 @@
 package winbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -188,9 +189,7 @@ func findBelow(patterns []string) []string {
 	var out []string
 	for _, p := range patterns {
 		dir, name := filepath.Split(p)
-		if dir == "" {
-			dir = "."
-		}
+		dir = cmp.Or(dir, ".")
 		_ = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // an unreadable file has no lines

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -83,13 +84,7 @@ func whereMatches(pattern, name string, exts []string) bool {
 		ok, err := filepath.Match(p, name)
 		return err == nil && ok
 	}
-	if match(pattern) {
-		return true
-	}
-	for _, e := range exts {
-		if e != "" && match(pattern+strings.ToLower(e)) {
-			return true
-		}
-	}
-	return false
+	return match(pattern) || slices.ContainsFunc(exts, func(e string) bool {
+		return e != "" && match(pattern+strings.ToLower(e))
+	})
 }

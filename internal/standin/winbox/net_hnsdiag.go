@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,14 +123,11 @@ func askHNS(ctx context.Context, hns hnsCaller, method, path string) (json.RawMe
 	if err != nil {
 		return nil, fmt.Errorf("HNS %s %s: %w", method, path, err)
 	}
-	var r schema.Response
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return nil, fmt.Errorf("HNS %s %s: answer %.100q: %w", method, path, text, err)
+	output, err := schema.ParseResponse(text)
+	if err != nil {
+		return nil, fmt.Errorf("HNS %s %s: %w", method, path, err)
 	}
-	if !r.Success {
-		return nil, fmt.Errorf("HNS %s %s: %w", method, path, errors.New(strings.TrimSpace(r.Error)))
-	}
-	return r.Output, nil
+	return output, nil
 }
 
 func networkRow(o json.RawMessage) (string, error) {

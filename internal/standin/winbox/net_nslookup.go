@@ -191,8 +191,7 @@ func unmapped(addrs []netip.Addr) []netip.Addr {
 
 func nslookupFailed(env *Env, server, name string, err error) int {
 	reason := "Non-existent domain"
-	var dns *net.DNSError
-	if errors.As(err, &dns) && !dns.IsNotFound {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
 		reason = "Server failed"
 		if dns.IsTimeout {
 			env.printf("DNS request timed out.\n")

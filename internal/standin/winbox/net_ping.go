@@ -4,6 +4,7 @@
 package winbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,23 +236,17 @@ const (
 
 // icmpError returns the line that ping prints if no reply has come.
 func icmpError(status uint32) error {
-	switch status {
-	case statusNetUnreachable, statusHostUnreachable:
-		return errors.New("Destination host unreachable.")
-	case statusPortUnreachable:
-		return errors.New("Destination port unreachable.")
-	case statusProhibited:
-		return errors.New("Destination prohibited.")
-	case statusTooBig:
-		return errors.New("Packet needs to be fragmented but DF set.")
-	case statusTimedOut:
-		return errors.New("Request timed out.")
-	case statusExpired:
-		return errors.New("TTL expired in transit.")
-	case statusReassembly:
-		return errors.New("TTL expired during reassembly.")
-	}
-	return errors.New("General failure.")
+	text := map[uint32]string{
+		statusNetUnreachable:  "Destination host unreachable.",
+		statusHostUnreachable: "Destination host unreachable.",
+		statusPortUnreachable: "Destination port unreachable.",
+		statusProhibited:      "Destination prohibited.",
+		statusTooBig:          "Packet needs to be fragmented but DF set.",
+		statusTimedOut:        "Request timed out.",
+		statusExpired:         "TTL expired in transit.",
+		statusReassembly:      "TTL expired during reassembly.",
+	}[status]
+	return errors.New(cmp.Or(text, "General failure."))
 }
 
 // icmpReplyError returns the line that ping prints for an error that a router or a host has sent.

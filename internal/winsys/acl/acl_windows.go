@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/windows"
@@ -174,12 +175,5 @@ func trusted() (func(*windows.SID) bool, error) {
 		return nil, fmt.Errorf("get own SID: %w", err)
 	}
 	sids = append(sids, user.User.Sid)
-	return func(s *windows.SID) bool {
-		for _, t := range sids {
-			if s != nil && s.Equals(t) {
-				return true
-			}
-		}
-		return false
-	}, nil
+	return func(s *windows.SID) bool { return s != nil && slices.ContainsFunc(sids, s.Equals) }, nil
 }

@@ -7,9 +7,11 @@
 package hresult
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Code is an HRESULT: bit 31 means failure, bits 16-26 are the facility.
@@ -69,101 +71,58 @@ const (
 	EndpointNotLocal               Code = 0x803B0035
 )
 
-// message returns the text that HNS writes into its error record. The texts for
-// not found, invalid address, reference required and object exists are quoted
-// from reports about real nodes (issues of kubernetes/kubernetes and
-// microsoft/Windows-Containers); the rest follow winerror.h.
-func message(c Code) string {
-	switch c {
-	case NotImplemented:
-		return "Not implemented"
-	case Pointer:
-		return "Invalid pointer"
-	case AccessDenied:
-		return "Access is denied."
-	case OutOfMemory:
-		return "Not enough memory resources are available to complete this operation."
-	case InvalidArgument:
-		return "The parameter is incorrect."
-	case AlreadyExists:
-		return "Cannot create a file when that file already exists."
-	case DiskFull:
-		return "There is not enough space on the disk."
-	case NotFound:
-		return "Element not found."
-	case ServerUnavailable:
-		return "The RPC server is unavailable."
-	case ObjectAlreadyExists:
-		return "The object already exists."
-	}
-	return hnsMessage(c)
-}
+// message returns the text that HNS writes into its error record.
+func message(c Code) string { return cmp.Or(messages()[c], "Unspecified error") }
 
-// hnsMessage returns the text of a code that only HNS and HCS use.
-func hnsMessage(c Code) string {
-	switch c {
-	case ComputeSystemDoesNotExist:
-		return "A virtual machine or container with the specified identifier does not exist."
-	case NetworkNotFound:
-		return "The network was not found."
-	case EndpointNotFound:
-		return "The endpoint was not found."
-	case SubnetNotFound:
-		return "The subnet was not found."
-	case AdapterNotFound:
-		return "The adapter was not found."
-	case PolicyNotFound:
-		return "The policy was not found."
-	case InvalidNetwork:
-		return "The network is invalid."
-	case InvalidNetworkType:
-		return "The network type is invalid."
-	case InvalidEndpoint:
-		return "The endpoint is invalid."
-	case InvalidPolicy:
-		return "The policy is invalid."
-	case InvalidPolicyType:
-		return "The policy type is invalid."
-	case InvalidRemoteEndpointOperation:
-		return "The remote endpoint operation is invalid."
-	case NetworkAlreadyExists:
-		return "A network with this name already exists."
-	case PolicyAlreadyExists:
-		return "A policy with this name already exists."
-	case PortAlreadyExists:
-		return "The specified port already exists."
-	case EndpointAlreadyAttached:
+// messages has the texts of the codes. The texts for not found, invalid address, reference required and object exists
+// are quoted from reports about real nodes (issues of kubernetes/kubernetes and microsoft/Windows-Containers); the rest
+// follow winerror.h.
+var messages = sync.OnceValue(func() map[Code]string {
+	return map[Code]string{
+		NotImplemented:      "Not implemented",
+		Pointer:             "Invalid pointer",
+		AccessDenied:        "Access is denied.",
+		OutOfMemory:         "Not enough memory resources are available to complete this operation.",
+		InvalidArgument:     "The parameter is incorrect.",
+		AlreadyExists:       "Cannot create a file when that file already exists.",
+		DiskFull:            "There is not enough space on the disk.",
+		NotFound:            "Element not found.",
+		ServerUnavailable:   "The RPC server is unavailable.",
+		ObjectAlreadyExists: "The object already exists.",
+
+		// Codes that only HNS and HCS use.
+		ComputeSystemDoesNotExist:      "A virtual machine or container with the specified identifier does not exist.",
+		NetworkNotFound:                "The network was not found.",
+		EndpointNotFound:               "The endpoint was not found.",
+		SubnetNotFound:                 "The subnet was not found.",
+		AdapterNotFound:                "The adapter was not found.",
+		PolicyNotFound:                 "The policy was not found.",
+		InvalidNetwork:                 "The network is invalid.",
+		InvalidNetworkType:             "The network type is invalid.",
+		InvalidEndpoint:                "The endpoint is invalid.",
+		InvalidPolicy:                  "The policy is invalid.",
+		InvalidPolicyType:              "The policy type is invalid.",
+		InvalidRemoteEndpointOperation: "The remote endpoint operation is invalid.",
+		NetworkAlreadyExists:           "A network with this name already exists.",
+		PolicyAlreadyExists:            "A policy with this name already exists.",
+		PortAlreadyExists:              "The specified port already exists.",
 		// flannel compares this text (pkg/backend/hostgw/hostgw_windows.go).
-		return "This endpoint is already attached to the switch."
-	case RequestUnsupported:
-		return "The specified request is unsupported."
-	case InvalidJSON:
-		return "Invalid JSON document string."
-	case InvalidJSONReference:
-		return "The reference is invalid in the JSON document."
-	case InvalidIP:
-		return "The IP address is invalid."
-	case EndpointNamespaceAlreadyExists:
-		return "The endpoint is already attached to a namespace."
-	case EntityHasReferences:
-		return "The specified entity cannot be removed while it still has references."
-	case InvalidInternalPort:
-		return "The internal port must exist and cannot be zero."
-	case NamespaceAttachFailed:
-		return "The requested operation for attach namespace failed."
-	case AddrInvalidOrReserved:
-		return "An address provided is invalid or reserved."
-	case InvalidPrefix:
-		return "The prefix is invalid."
-	case InvalidSubnet:
-		return "The subnet is invalid."
-	case EndpointNotAttached:
-		return "The endpoint is not attached."
-	case EndpointNotLocal:
-		return "The endpoint is not local."
+		EndpointAlreadyAttached:        "This endpoint is already attached to the switch.",
+		RequestUnsupported:             "The specified request is unsupported.",
+		InvalidJSON:                    "Invalid JSON document string.",
+		InvalidJSONReference:           "The reference is invalid in the JSON document.",
+		InvalidIP:                      "The IP address is invalid.",
+		EndpointNamespaceAlreadyExists: "The endpoint is already attached to a namespace.",
+		EntityHasReferences:            "The specified entity cannot be removed while it still has references.",
+		InvalidInternalPort:            "The internal port must exist and cannot be zero.",
+		NamespaceAttachFailed:          "The requested operation for attach namespace failed.",
+		AddrInvalidOrReserved:          "An address provided is invalid or reserved.",
+		InvalidPrefix:                  "The prefix is invalid.",
+		InvalidSubnet:                  "The subnet is invalid.",
+		EndpointNotAttached:            "The endpoint is not attached.",
+		EndpointNotLocal:               "The endpoint is not local.",
 	}
-	return "Unspecified error"
-}
+})
 
 // Failed reports whether c is a failure; S_FALSE and the like are not.
 func (c Code) Failed() bool { return c&0x80000000 != 0 }

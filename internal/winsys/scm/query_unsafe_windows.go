@@ -5,7 +5,6 @@ package scm
 
 import (
 	"errors"
-	"unicode/utf16"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -29,19 +28,6 @@ func config(h windows.Handle) (stored, error) {
 			commandLine: windows.UTF16PtrToString(c.BinaryPathName),
 			displayName: windows.UTF16PtrToString(c.DisplayName),
 			startType:   c.StartType,
-			dependsOn:   split(doubleTerminated(c.Dependencies)),
 		}, nil
 	}
-}
-
-// doubleTerminated copies a list of strings that two NULs end.
-func doubleTerminated(p *uint16) string {
-	if p == nil {
-		return ""
-	}
-	var list []uint16
-	for ; *p != 0 || (len(list) > 0 && list[len(list)-1] != 0); p = (*uint16)(unsafe.Add(unsafe.Pointer(p), 2)) {
-		list = append(list, *p)
-	}
-	return string(utf16.Decode(list))
 }

@@ -4,8 +4,8 @@
 // Package scm is the Windows Service Control Manager as the node agent uses
 // it: services are declared (Put), started, stopped and queried.
 //
-// Windows implements Manager; Fake does so everywhere, with the refusals of the
-// real one, so that everything above is tested on any system.
+// Windows implements Manager; scmtest.Fake does so everywhere, with the refusals of
+// the real one, so that everything above is tested on any system.
 //
 // States and error codes: learn.microsoft.com/windows/win32/services (read
 // 2026-11) and golang.org/x/sys/windows v0.47.0.
@@ -26,8 +26,6 @@ type Service struct {
 	Argv []string
 	// Manual services start only on request; others start with Windows.
 	Manual bool
-	// DependsOn names services that the manager starts first.
-	DependsOn []string
 	// RestartAfter is how long the manager itself waits before it restarts a
 	// service whose process ended without reporting SERVICE_STOPPED (its
 	// "failure action"). Zero: it does not.
@@ -67,8 +65,6 @@ type Status struct {
 	// Alive is set if the process PID exists. A manager may still report Running
 	// for a process that was killed a moment ago.
 	Alive bool
-	// ExitCode that the service reported when it stopped.
-	ExitCode uint32
 }
 
 // Up reports whether the service is running, paused or changing between the two, or starting.
@@ -83,11 +79,10 @@ func (s Status) Up() bool {
 // Errors of a Manager, wrapped with the service's name. Windows' own codes are
 // in the comments.
 var (
-	ErrNotFound          = errors.New("the service does not exist")             // ERROR_SERVICE_DOES_NOT_EXIST 1060
-	ErrAlreadyRunning    = errors.New("the service is already running")         // ERROR_SERVICE_ALREADY_RUNNING 1056
-	ErrNotRunning        = errors.New("the service has not been started")       // ERROR_SERVICE_NOT_ACTIVE 1062
-	ErrMarkedForDelete   = errors.New("the service is marked for deletion")     // ERROR_SERVICE_MARKED_FOR_DELETE 1072
-	ErrDependentsRunning = errors.New("services that depend on it are running") // ERROR_DEPENDENT_SERVICES_RUNNING 1051
+	ErrNotFound        = errors.New("the service does not exist")         // ERROR_SERVICE_DOES_NOT_EXIST 1060
+	ErrAlreadyRunning  = errors.New("the service is already running")     // ERROR_SERVICE_ALREADY_RUNNING 1056
+	ErrNotRunning      = errors.New("the service has not been started")   // ERROR_SERVICE_NOT_ACTIVE 1062
+	ErrMarkedForDelete = errors.New("the service is marked for deletion") // ERROR_SERVICE_MARKED_FOR_DELETE 1072
 )
 
 // Manager is the service control manager. Its methods return at once: starting
@@ -100,8 +95,7 @@ type Manager interface {
 	Put(s Service) (changed bool, err error)
 	// Start starts the service; ErrAlreadyRunning if its process lives.
 	Start(name string) error
-	// Stop sends the service a stop request; ErrNotRunning if it is stopped,
-	// ErrDependentsRunning if others need it.
+	// Stop sends the service a stop request; ErrNotRunning if it is stopped.
 	Stop(name string) error
 	// Kill ends the process of a service that does not obey.
 	Kill(name string) error

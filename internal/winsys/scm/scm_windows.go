@@ -6,8 +6,6 @@ package scm
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +14,10 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-var errDisabled = errors.New("the service cannot be started") // ERROR_SERVICE_DISABLED 1058
+var (
+	errDisabled          = errors.New("the service cannot be started")          // ERROR_SERVICE_DISABLED 1058
+	errDependentsRunning = errors.New("services that depend on it are running") // ERROR_DEPENDENT_SERVICES_RUNNING 1051
+)
 
 // Windows is the machine's own service control manager.
 type Windows struct {
@@ -42,7 +43,7 @@ func explain(verb, name string, err error) error {
 		windows.ERROR_SERVICE_ALREADY_RUNNING:    ErrAlreadyRunning,
 		windows.ERROR_SERVICE_NOT_ACTIVE:         ErrNotRunning,
 		windows.ERROR_SERVICE_MARKED_FOR_DELETE:  ErrMarkedForDelete,
-		windows.ERROR_DEPENDENT_SERVICES_RUNNING: ErrDependentsRunning,
+		windows.ERROR_DEPENDENT_SERVICES_RUNNING: errDependentsRunning,
 		windows.ERROR_SERVICE_DISABLED:           errDisabled,
 	}
 	if err == nil {
@@ -71,12 +72,7 @@ func (w *Windows) Status(name string) (Status, error) {
 	if err != nil {
 		return Status{}, explain("query", name, err)
 	}
-	return Status{
-		State:    State(st.State),
-		PID:      st.ProcessId,
-		Alive:    alive(st.ProcessId),
-		ExitCode: st.Win32ExitCode,
-	}, nil
+	return Status{State: State(st.State), PID: st.ProcessId, Alive: alive(st.ProcessId)}, nil
 }
 
 func alive(pid uint32) bool {
@@ -108,8 +104,7 @@ func (w *Windows) Put(want Service) (bool, error) {
 		return false, explain("query", want.Name, err)
 	}
 	line := windows.ComposeCommandLine(want.Argv)
-	if have.commandLine == line && have.displayName == want.DisplayName && have.startType == startType(want) &&
-		slices.Equal(have.dependsOn, want.DependsOn) {
+	if have == (stored{commandLine: line, displayName: want.DisplayName, startType: startType(want)}) {
 		return false, nil
 	}
 	return true, explain("change", want.Name, change(s.Handle, want, line))
@@ -125,7 +120,7 @@ func startType(s Service) uint32 {
 func (w *Windows) create(want Service) error {
 	s, err := w.m.CreateService(want.Name, want.Argv[0], mgr.Config{
 		DisplayName: want.DisplayName, Description: want.Description, StartType: startType(want),
-		ErrorControl: mgr.ErrorNormal, Dependencies: want.DependsOn,
+		ErrorControl: mgr.ErrorNormal,
 	}, want.Argv[1:]...)
 	if err != nil {
 		return explain("create", want.Name, err)
@@ -148,18 +143,8 @@ func change(h windows.Handle, want Service, line string) error {
 	if err != nil {
 		return err
 	}
-	// A list of names, each ended by a NUL, the whole by another one.
-	var depends []uint16
-	for _, d := range want.DependsOn {
-		u, err := windows.UTF16FromString(d)
-		if err != nil {
-			return err
-		}
-		depends = append(depends, u...)
-	}
-	depends = append(depends, 0, 0)
 	return windows.ChangeServiceConfig(h, windows.SERVICE_NO_CHANGE, startType(want), windows.SERVICE_NO_CHANGE, binary,
-		nil, nil, &depends[0], nil, nil, display)
+		nil, nil, nil, nil, nil, display)
 }
 
 // Start implements Manager.
@@ -214,10 +199,4 @@ func (w *Windows) Delete(name string) error {
 type stored struct {
 	commandLine, displayName string
 	startType                uint32
-	dependsOn                []string
-}
-
-// split cuts a double-NUL-terminated list.
-func split(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == 0 })
 }

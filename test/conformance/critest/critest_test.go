@@ -132,14 +132,13 @@ type distant struct{ server.Images }
 // roundTrip is less than any registry needs for its first answer.
 const roundTrip = 5 * time.Millisecond
 
-func (d distant) Pull(ctx context.Context, ref string, auth *image.Auth,
-	progress func(image.Progress)) (*image.Image, error) {
+func (d distant) Pull(ctx context.Context, ref string, auth *image.Auth) (*image.Image, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(roundTrip):
 	}
-	return d.Images.Pull(ctx, ref, auth, progress)
+	return d.Images.Pull(ctx, ref, auth)
 }
 
 // start builds the host and serves until the test ends.

@@ -101,7 +101,7 @@ func TestSuiteImages(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	pull := func(name string) *image.Image {
 		t.Helper()
-		return must(store.Pull(context.Background(), name, nil, nil))(t)
+		return must(store.Pull(context.Background(), name, nil))(t)
 	}
 	ids := map[string]bool{}
 	for _, n := range []string{"1", "2", "3"} {

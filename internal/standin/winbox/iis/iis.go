@@ -9,6 +9,7 @@
 package iis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"html"
@@ -60,9 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Powered-By", "ASP.NET")
 	rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 	res := h.serve(rec, r)
-	if res.status == 0 {
-		res.status = rec.status
-	}
+	res.status = cmp.Or(res.status, rec.status)
 	if h.Log != nil {
 		h.Log.write(r, res, time.Since(began))
 	}
@@ -95,9 +94,7 @@ func (h *Handler) serve(w *recorder, r *http.Request) result {
 			}
 		}
 	}
-	if name == "" {
-		name = "."
-	}
+	name = cmp.Or(name, ".")
 	st, err := h.Root.Stat(name)
 	if err != nil {
 		return h.failErr(w, r, err)

@@ -2,8 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package scmtest tests the required behaviour of every scm.Manager. It runs
-// against scm.Fake everywhere and against the real manager on Windows and under
-// Wine.
+// against Fake everywhere and against the real manager on Windows and under Wine.
 package scmtest
 
 import (

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package scm
+package scmtest
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
-// Fake is a Manager in memory with the rules of the real one: dependencies are
-// started first, a service with running dependents refuses to stop, a deleted
-// one stays until its process has ended.
+// Fake is an scm.Manager in memory with the rules of the real one: a deleted
+// service stays until its process has ended.
 type Fake struct {
 	// Stale makes the manager report Running after a process was killed, as
 	// some managers do permanently and all do for a moment.
@@ -28,8 +29,8 @@ type Fake struct {
 }
 
 type fakeService struct {
-	Service
-	status  Status
+	scm.Service
+	status  scm.Status
 	deleted bool
 }
 
@@ -39,30 +40,30 @@ func NewFake() *Fake { return &Fake{services: map[string]*fakeService{}, nextPID
 func (f *Fake) get(name string) (*fakeService, error) {
 	s, ok := f.services[name]
 	if !ok {
-		return nil, fmt.Errorf("service %s: %w", name, ErrNotFound)
+		return nil, fmt.Errorf("service %s: %w", name, scm.ErrNotFound)
 	}
 	return s, nil
 }
 
-// Status implements Manager.
-func (f *Fake) Status(name string) (Status, error) {
+// Status implements scm.Manager.
+func (f *Fake) Status(name string) (scm.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, err := f.get(name)
 	if err != nil {
-		return Status{}, err
+		return scm.Status{}, err
 	}
 	return s.status, nil
 }
 
-// Put implements Manager.
-func (f *Fake) Put(s Service) (bool, error) {
+// Put implements scm.Manager.
+func (f *Fake) Put(s scm.Service) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, ok := f.services[s.Name]
 	switch {
 	case ok && old.deleted:
-		return false, fmt.Errorf("service %s: %w", s.Name, ErrMarkedForDelete)
+		return false, fmt.Errorf("service %s: %w", s.Name, scm.ErrMarkedForDelete)
 	case ok && equal(old.Service, s):
 		return false, nil
 	case ok:
@@ -70,43 +71,33 @@ func (f *Fake) Put(s Service) (bool, error) {
 		old.Service = s
 	default:
 		f.log = append(f.log, "create "+s.Name)
-		f.services[s.Name] = &fakeService{Service: s, status: Status{State: Stopped}}
+		f.services[s.Name] = &fakeService{Service: s, status: scm.Status{State: scm.Stopped}}
 	}
 	return true, nil
 }
 
-func equal(a, b Service) bool {
+func equal(a, b scm.Service) bool {
 	return a.Name == b.Name && a.DisplayName == b.DisplayName && a.Description == b.Description &&
 		slices.Equal(a.Argv, b.Argv) &&
-		a.Manual == b.Manual && slices.Equal(a.DependsOn, b.DependsOn) && a.RestartAfter == b.RestartAfter
+		a.Manual == b.Manual && a.RestartAfter == b.RestartAfter
 }
 
-// Start implements Manager.
+// Start implements scm.Manager.
 func (f *Fake) Start(name string) error {
 	f.mu.Lock()
 	s, err := f.get(name)
 	switch {
 	case err != nil:
 	case s.deleted:
-		err = fmt.Errorf("start service %s: %w", name, ErrMarkedForDelete)
+		err = fmt.Errorf("start service %s: %w", name, scm.ErrMarkedForDelete)
 	case s.status.Up():
-		err = fmt.Errorf("start service %s: %w", name, ErrAlreadyRunning)
+		err = fmt.Errorf("start service %s: %w", name, scm.ErrAlreadyRunning)
 	}
 	if err != nil {
 		f.mu.Unlock()
 		return err
 	}
-	needs := slices.Clone(s.DependsOn)
 	f.mu.Unlock()
-	for _, n := range needs {
-		if st, err := f.Status(n); err != nil {
-			return fmt.Errorf("start service %s: dependency: %w", name, err)
-		} else if !st.Up() {
-			if err := f.Start(n); err != nil {
-				return fmt.Errorf("start service %s: dependency: %w", name, err)
-			}
-		}
-	}
 	if f.OnStart != nil {
 		if err := f.OnStart(name); err != nil {
 			return fmt.Errorf("start service %s: %w", name, err)
@@ -115,12 +106,12 @@ func (f *Fake) Start(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.nextPID += 4
-	s.status = Status{State: Running, PID: f.nextPID, Alive: true}
+	s.status = scm.Status{State: scm.Running, PID: f.nextPID, Alive: true}
 	f.log = append(f.log, "start "+name)
 	return nil
 }
 
-// Stop implements Manager.
+// Stop implements scm.Manager.
 func (f *Fake) Stop(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,21 +120,16 @@ func (f *Fake) Stop(name string) error {
 		return err
 	}
 	if !s.status.Up() {
-		s.status = Status{State: Stopped}
-		return fmt.Errorf("stop service %s: %w", name, ErrNotRunning)
+		s.status = scm.Status{State: scm.Stopped}
+		return fmt.Errorf("stop service %s: %w", name, scm.ErrNotRunning)
 	}
-	for _, other := range f.services {
-		if other.status.Up() && slices.Contains(other.DependsOn, name) {
-			return fmt.Errorf("stop service %s: %w: %s", name, ErrDependentsRunning, other.Name)
-		}
-	}
-	s.status = Status{State: Stopped}
+	s.status = scm.Status{State: scm.Stopped}
 	f.log = append(f.log, "stop "+name)
 	f.sweep(s)
 	return nil
 }
 
-// Kill implements Manager. Tests use it as the crash of a process, too.
+// Kill implements scm.Manager. Tests use it as the crash of a process, too.
 func (f *Fake) Kill(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,19 +138,19 @@ func (f *Fake) Kill(name string) error {
 		return err
 	}
 	if s.status.PID == 0 {
-		return fmt.Errorf("kill service %s: %w", name, ErrNotRunning)
+		return fmt.Errorf("kill service %s: %w", name, scm.ErrNotRunning)
 	}
 	f.log = append(f.log, "kill "+name)
 	if f.Stale {
 		s.status.Alive = false
 	} else {
-		s.status = Status{State: Stopped, ExitCode: 1067} // ERROR_PROCESS_ABORTED
+		s.status = scm.Status{State: scm.Stopped}
 	}
 	f.sweep(s)
 	return nil
 }
 
-// Delete implements Manager.
+// Delete implements scm.Manager.
 func (f *Fake) Delete(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +159,7 @@ func (f *Fake) Delete(name string) error {
 		return err
 	}
 	if s.deleted {
-		return fmt.Errorf("delete service %s: %w", name, ErrMarkedForDelete)
+		return fmt.Errorf("delete service %s: %w", name, scm.ErrMarkedForDelete)
 	}
 	s.deleted = true
 	f.log = append(f.log, "delete "+name)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package cni
+// Package cnitest has a stand-in for the CNI plugins, for the tests of cri/cni and cri/server.
+package cnitest
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// Fake is a Runner that plays win-bridge with host-local: it hands out
+// Fake is a cni.Runner that plays win-bridge with host-local: it hands out
 // addresses of 10.244.0.0/24, takes them back, and records who has which.
 type Fake struct {
 	// Fail, if set, is called before each command ("ADD", "DEL").
@@ -24,7 +26,7 @@ type Fake struct {
 	seen []string       // commands; guarded by mu
 }
 
-// RunPlugin implements Runner.
+// RunPlugin implements cni.Runner.
 func (f *Fake) RunPlugin(_ context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error) {
 	vars := map[string]string{}
 	for _, e := range env {
@@ -69,12 +71,7 @@ func (f *Fake) RunPlugin(_ context.Context, exe string, env []string, stdin []by
 }
 
 func (f *Fake) taken(n int) bool {
-	for _, h := range f.held {
-		if h == n {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(f.held)), n)
 }
 
 // Held lists the container IDs that have an address.

@@ -13,22 +13,33 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
+	"github.com/mullion-k8s/mullion/internal/controlplane/loadbalancer"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
+
+// client returns a client with the identity of a component.
+func (s *server) client(component string) (kubernetes.Interface, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", plan.Kubeconfig(s.plan.Config, component))
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return client, nil
+}
 
 // approver runs the controller that approves nodes' certificate requests, with
 // an identity that may do just that.
 func (s *server) approver(ctx context.Context) error {
+	client, err := s.client(plan.Controllers)
+	if err != nil {
+		return err
+	}
 	c := s.plan.Config
-	cfg, err := clientcmd.BuildConfigFromFlags("", plan.Kubeconfig(c, plan.Controllers))
-	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
-	}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("make client: %w", err)
-	}
 	a := approve.Controller{
 		Client:    client,
 		NodeCIDRs: c.NodeCIDRs(),
@@ -36,6 +47,25 @@ func (s *server) approver(ctx context.Context) error {
 		Log:       s.log.With(logkey.Component, plan.Controllers),
 	}
 	return a.Run(ctx)
+}
+
+// serviceController gives Services of type LoadBalancer their addresses, with an identity that
+// has upstream's role for it.
+func (s *server) serviceController(ctx context.Context) error {
+	client, err := s.client(plan.ServiceController)
+	if err != nil {
+		return err
+	}
+	c := s.plan.Config
+	lb := loadbalancer.Controller{
+		Client:    client,
+		Cluster:   c.Name,
+		Pools:     c.LoadBalancer.Pools(),
+		NodeCIDRs: c.NodeCIDRs(),
+		Router:    fabric.OpenBalancer(c.LoadBalancer.Router, c.NodeCIDR, c.LoadBalancer.Pools()...),
+		Log:       s.log.With(logkey.Component, plan.ServiceController),
+	}
+	return lb.Run(ctx)
 }
 
 // defaultAccount serves as readiness check of the controller manager, which doesn't have

