@@ -156,7 +156,8 @@ func Stop(ctx context.Context, l Layout) error {
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, stopLimit, fmt.Errorf("process %d still runs after %s", pid, stopLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, stopLimit,
+		fmt.Errorf("process %d still runs after %s", pid, stopLimit))
 	defer cancel()
 	if err := awaitExit(ctx, process); err != nil {
 		return fmt.Errorf("stop supervisor: %w", err)

@@ -31,7 +31,8 @@ func TestNotStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := supervise.Await(t.Context(), nil, time.Millisecond, func() error {
-			if err := alive(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			err := alive(t.Context())
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				return errors.New("not yet")
 			}
 			return nil

@@ -129,7 +129,8 @@ func Preflight(b Binaries, c Config, running bool) error {
 // Windows hosts of a new cluster already run.
 func (b Binaries) checkLinux() []error {
 	return b.check("mullion-linuxhost", "linux/kubelet", "linux/kube-proxy", "linux/containerd",
-		"linux/containerd-shim-runc-v2", "linux/ctr", "linux/ptp", "linux/host-local", "linux/portmap", "linux/pause.tar")
+		"linux/containerd-shim-runc-v2", "linux/ctr", "linux/ptp", "linux/host-local", "linux/portmap",
+		"linux/pause.tar")
 }
 
 // check returns a *Missing for each of the files that does not exist.

@@ -176,7 +176,8 @@ func TestWatch(t *testing.T) {
 				s.stop()
 				s.listen(t)
 				// The reason is the last thing that a supervisor writes.
-				if err := os.WriteFile(s.layout.log("supervisor"), []byte("the reason in its log\n"), 0o600); err != nil {
+				reason := []byte("the reason in its log\n")
+				if err := os.WriteFile(s.layout.log("supervisor"), reason, 0o600); err != nil {
 					t.Error(err)
 				}
 				s.exit()
