@@ -48,17 +48,20 @@ func TestChild(t *testing.T) {
 // TestStoppedChildEnds: a program that a signal has stopped still ends by itself.
 func TestStoppedChildEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ended")
+	ready := filepath.Join(t.TempDir(), "ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	err := NewSpawner().Child(Command{
-		Argv: []string{"/bin/sh", "-c", "trap 'touch " + file + "; exit' TERM; while :; do sleep 0.01; done"},
+		Argv: []string{"/bin/sh", "-c", "trap 'touch " + file + "; exit' TERM; touch " + ready +
+			"; while :; do sleep 0.01; done"},
 		Stop: time.Minute,
 		OnStart: func(pid int) {
-			time.AfterFunc(100*time.Millisecond, func() { // the shell has set its trap
-				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			go func() {
+				defer cancel()
+				err := Await(ctx, nil, 10*time.Millisecond, func() error { _, err := os.Stat(ready); return err })
+				if err = errors.Join(err, syscall.Kill(pid, syscall.SIGSTOP)); err != nil {
 					t.Error(err)
 				}
-				cancel()
-			})
+			}()
 		},
 	})(ctx)
 	if !errors.Is(err, context.Canceled) {
