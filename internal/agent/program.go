@@ -25,6 +25,8 @@ const (
 	firstWait = time.Second
 	lastWait  = time.Minute
 	stable    = 5 * time.Minute
+	// declareEvery is the interval between checks of an unchanged service's declaration.
+	declareEvery = 30 * time.Second
 	// stopLimit is the time for a program to stop before it is killed.
 	stopLimit = 20 * time.Second
 )
@@ -102,7 +104,7 @@ func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 // declare makes sure that the manager has the program as a service. Each check is several calls of the manager, so an
 // unchanged program is only checked now and then.
 func (r *reconciler) declare(p program, print string) error {
-	if r.declared == print && r.now().Sub(r.declaredAt) < clusterEvery {
+	if r.declared == print && r.now().Sub(r.declaredAt) < declareEvery {
 		return nil
 	}
 	if _, err := r.scm.Put(p.Service); err != nil {
