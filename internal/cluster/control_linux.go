@@ -125,6 +125,13 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 		exited(errors.New("it exited immediately"))
 	}()
 	if supervise.Await(ctx, nil, lookEvery, func() error {
+		pid, err := durable.Holder(l.lock())
+		if err != nil {
+			return err
+		}
+		if pid != cmd.Process.Pid {
+			return errors.New("it has no lock")
+		}
 		conn, err := supervise.Dial(l.run())
 		if err == nil {
 			_ = conn.Close() // nothing was sent
