@@ -259,7 +259,7 @@ func unready(want []Row, seen map[string]supervise.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-// lastLine of a log, for an error message; logs of failed starts are short.
+// lastLine returns the last line of a log that is not a hint, for an error message; logs of failed starts are short.
 func lastLine(path string) string {
 	const tail = 4096 // bytes
 	f, err := os.Open(path)
@@ -276,5 +276,8 @@ func lastLine(path string) string {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for len(lines) > 1 && strings.HasPrefix(lines[len(lines)-1], "mullion: hint: ") {
+		lines = lines[:len(lines)-1] // below the error that it is about
+	}
 	return lines[len(lines)-1]
 }
