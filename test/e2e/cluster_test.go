@@ -59,8 +59,8 @@ type shared struct {
 var (
 	// The hosts of 2016 and 1709 are for the manifests of the guides, and that of 2022 for placement and Services.
 	together = &shared{name: "e2e-test", index: 31, windows: []string{"2019", "2019", "2016", "1709", "2022"}}
-	// Those of 2022 and 2025 are for TestNetworkPolicy and TestControllers.
-	disturbed = &shared{name: "e2e-faults", index: 32, windows: []string{"2019", "2019", "2022", "2025"}}
+	// That of 2022 is for TestNetworkPolicy and TestControllers.
+	disturbed = &shared{name: "e2e-faults", index: 32, windows: []string{"2019", "2019", "2022"}}
 )
 
 // memory of each host: more than its share of a small machine, because tests fill one

@@ -12,8 +12,8 @@ import (
 )
 
 // controllersYAML has a controller of each kind; all their pods run on hosts of
-// Windows Server 2022, though one of 2025 could run them. POD stands for the
-// specification of a pod that runs until it is told to end.
+// Windows Server 2022. POD stands for the specification of a pod that runs until it
+// is deleted.
 var controllersYAML = strings.NewReplacer(
 	"POD", `{metadata: {labels: {app: NAME}}, spec: {terminationGracePeriodSeconds: 1,
     nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}, containers: [{name: main,

@@ -18,14 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// policyServers are web servers, one on each kind of node that the issue of
-// NetworkPolicies differs by.
+// policyServers are web servers, one on each kind of node.
 func policyServers() map[string]string {
 	iis := func(tag string) string {
 		return `{name: main, image: "mcr.microsoft.com/windows/servercore/iis:windowsservercore-` + tag + `"`
 	}
 	return map[string]string{
-		"win-2019": iis("ltsc2019"), "win-2022": iis("ltsc2022"), "win-2025": iis("ltsc2025"),
+		"win-2019": iis("ltsc2019"), "win-2022": iis("ltsc2022"),
 		"linux": `{name: main, image: "` + linuxprogImage + `", args: [serve]`,
 	}
 }
@@ -43,13 +42,8 @@ func newPolicyLab(t *testing.T, c *shared) *policyLab {
 	l := &policyLab{c: c, ns: c.namespace(t), address: map[string]string{}}
 	var y strings.Builder
 	pod := func(name, role, container string) {
-		selector := "{}"
-		if strings.Contains(container, "ltsc2022") { // Windows Server 2025 could run it, too
-			selector = "{node.kubernetes.io/windows-build: 10.0.20348}"
-		}
 		fmt.Fprintf(&y, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {role: %s}}\nspec:\n"+
-			"  terminationGracePeriodSeconds: 1\n  nodeSelector: %s\n  containers:\n  - %s}\n---\n",
-			name, role, selector, container)
+			"  terminationGracePeriodSeconds: 1\n  containers:\n  - %s}\n---\n", name, role, container)
 	}
 	for name, container := range policyServers() {
 		pod(name, "server", container+", readinessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 1}")
@@ -140,10 +134,10 @@ func (l *policyLab) dials(t *testing.T, to string) bool {
 	return true
 }
 
-// TestNetworkPolicy: the same policies make the same truth table on each build and on
+// TestNetworkPolicy: the same policies make the same truth table on Windows and on
 // Linux, probes pass, and the rules hold without the programs that made them.
 func TestNetworkPolicy(t *testing.T) {
-	c := alone(t, "2022", "2025")
+	c := alone(t, "2022")
 	l := newPolicyLab(t, c)
 	all := func(string, string) bool { return true }
 	l.expect(t, "no policy", all, true)
@@ -238,7 +232,7 @@ func (c *shared) pauseControlPlane(t *testing.T) (resume func()) {
 // until it runs again, with another address.
 func (l *policyLab) rebooted(t *testing.T) {
 	t.Helper()
-	const server = "win-2025"
+	const server = "win-2019"
 	restarts := l.c.get(t, l.ns, server, "{.status.containerStatuses[0].restartCount}")
 	node := filepath.Join(l.c.dir, "clusters", l.c.name, "run", l.c.get(t, l.ns, server, "{.spec.nodeName}")+".json")
 	var before, now struct {
