@@ -283,6 +283,16 @@ bin/tools/golangci-lint-$(GOLANGCI_LINT):
 	@GOBIN=$(CURDIR)/bin/tools go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
 	@mv bin/tools/golangci-lint $@
 
+# Prints the path, for hack/gotest.
+GOTESTSUM := v1.13.0
+bin/tools/gotestsum-$(GOTESTSUM):
+	@GOBIN=$(CURDIR)/bin/tools go install gotest.tools/gotestsum@$(GOTESTSUM)
+	@mv bin/tools/gotestsum $@
+
+.PHONY: gotestsum
+gotestsum: bin/tools/gotestsum-$(GOTESTSUM)
+	@echo $(CURDIR)/$<
+
 .PHONY: check
 check: bin/tools/golangci-lint-$(GOLANGCI_LINT) ## Check formatting, vet for both systems, linters, repository rules
 	@hack/check $<

@@ -4,8 +4,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -21,30 +19,6 @@ type skip struct {
 }
 
 func (s skip) name() string { return s.Package + " " + s.Test }
-
-// write adds it to a record. One write is one line, even with concurrent writers.
-func (s skip) write(w io.Writer) error {
-	line, err := json.Marshal(s)
-	if err == nil {
-		_, err = w.Write(append(line, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("record skipped tests: %w", err)
-	}
-	return nil
-}
-
-func parseSkips(record []byte) ([]skip, error) {
-	var all []skip
-	for line := range bytes.Lines(record) {
-		var s skip
-		if err := json.Unmarshal(line, &s); err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
-		all = append(all, s)
-	}
-	return all, nil
-}
 
 // parseExpected reads a list of tests: in each line the package, the test and
 // the reason. "#" begins a comment.
