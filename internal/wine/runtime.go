@@ -117,7 +117,7 @@ func ownFiles(nativeDir string) ([]entry, error) {
 	own = append(own,
 		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
 		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
-	for _, must := range append(inFront(), "bcryptprimitives.dll", "pdh.dll", winemendDLL, consoleHost, "init") {
+	for _, must := range append(inFront(), "bcryptprimitives.dll", winemendDLL, consoleHost, "init") {
 		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
@@ -165,7 +165,7 @@ func fill(dir string, entries, own []entry) error {
 
 // inFront lists our modules that forward to Wine's, which must stay reachable
 // under another name.
-func inFront() []string { return []string{"iphlpapi.dll", "ws2_32.dll"} }
+func inFront() []string { return []string{"iphlpapi.dll", "pdh.dll", "ws2_32.dll"} }
 
 // behind returns the name of the Wine module to which this project's module
 // forwards: ws2_32w.dll for ws2_32.dll.

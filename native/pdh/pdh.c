@@ -187,7 +187,7 @@ static void collect(struct counter *c)
     c->last_tick = now;
 }
 
-PDH_STATUS WINAPI PdhOpenQueryW(LPCWSTR source, DWORD_PTR user, PDH_HQUERY *out)
+PDH_STATUS WINAPI mend_PdhOpenQueryW(LPCWSTR source, DWORD_PTR user, PDH_HQUERY *out)
 {
     (void)user;
     if (source) return PDH_NOT_IMPLEMENTED; // log files
@@ -199,13 +199,18 @@ PDH_STATUS WINAPI PdhOpenQueryW(LPCWSTR source, DWORD_PTR user, PDH_HQUERY *out)
     return ERROR_SUCCESS;
 }
 
-PDH_STATUS WINAPI PdhOpenQueryA(LPCSTR source, DWORD_PTR user, PDH_HQUERY *out)
+PDH_STATUS WINAPI mend_PdhOpenQuery(LPCWSTR source, DWORD_PTR user, PDH_HQUERY *out)
 {
-    if (source) return PDH_NOT_IMPLEMENTED;
-    return PdhOpenQueryW(NULL, user, out);
+    return mend_PdhOpenQueryW(source, user, out);
 }
 
-PDH_STATUS WINAPI PdhAddCounterW(PDH_HQUERY query, LPCWSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
+PDH_STATUS WINAPI mend_PdhOpenQueryA(LPCSTR source, DWORD_PTR user, PDH_HQUERY *out)
+{
+    if (source) return PDH_NOT_IMPLEMENTED;
+    return mend_PdhOpenQueryW(NULL, user, out);
+}
+
+PDH_STATUS WINAPI mend_PdhAddCounterW(PDH_HQUERY query, LPCWSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
 {
     (void)user;
     struct query *q = to_query(query);
@@ -234,29 +239,29 @@ PDH_STATUS WINAPI PdhAddCounterW(PDH_HQUERY query, LPCWSTR path, DWORD_PTR user,
     return ERROR_SUCCESS;
 }
 
-PDH_STATUS WINAPI PdhAddEnglishCounterW(PDH_HQUERY query, LPCWSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
+PDH_STATUS WINAPI mend_PdhAddEnglishCounterW(PDH_HQUERY query, LPCWSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
 {
-    return PdhAddCounterW(query, path, user, out);
+    return mend_PdhAddCounterW(query, path, user, out);
 }
 
 static PDH_STATUS add_ansi(PDH_HQUERY query, LPCSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
 {
     WCHAR wide[PDH_MAX_COUNTER_PATH];
     if (!path || !MultiByteToWideChar(CP_ACP, 0, path, -1, wide, ARRAYSIZE(wide))) return PDH_INVALID_ARGUMENT;
-    return PdhAddCounterW(query, wide, user, out);
+    return mend_PdhAddCounterW(query, wide, user, out);
 }
 
-PDH_STATUS WINAPI PdhAddCounterA(PDH_HQUERY query, LPCSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
+PDH_STATUS WINAPI mend_PdhAddCounterA(PDH_HQUERY query, LPCSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
 {
     return add_ansi(query, path, user, out);
 }
 
-PDH_STATUS WINAPI PdhAddEnglishCounterA(PDH_HQUERY query, LPCSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
+PDH_STATUS WINAPI mend_PdhAddEnglishCounterA(PDH_HQUERY query, LPCSTR path, DWORD_PTR user, PDH_HCOUNTER *out)
 {
     return add_ansi(query, path, user, out);
 }
 
-PDH_STATUS WINAPI PdhCollectQueryData(PDH_HQUERY query)
+PDH_STATUS WINAPI mend_PdhCollectQueryData(PDH_HQUERY query)
 {
     struct query *q = to_query(query);
     if (!q) return PDH_INVALID_HANDLE;
@@ -267,13 +272,13 @@ PDH_STATUS WINAPI PdhCollectQueryData(PDH_HQUERY query)
     return ERROR_SUCCESS;
 }
 
-PDH_STATUS WINAPI PdhRemoveCounter(PDH_HCOUNTER counter)
+PDH_STATUS WINAPI mend_PdhRemoveCounter(PDH_HCOUNTER counter)
 {
     // The counter goes with its query; a caller that removes one closes it next.
     return to_counter(counter) ? ERROR_SUCCESS : PDH_INVALID_HANDLE;
 }
 
-PDH_STATUS WINAPI PdhCloseQuery(PDH_HQUERY query)
+PDH_STATUS WINAPI mend_PdhCloseQuery(PDH_HQUERY query)
 {
     struct query *q = to_query(query);
     if (!q) return PDH_INVALID_HANDLE;
@@ -290,17 +295,17 @@ PDH_STATUS WINAPI PdhCloseQuery(PDH_HQUERY query)
     return ERROR_SUCCESS;
 }
 
-PDH_STATUS WINAPI PdhValidatePathW(LPCWSTR path)
+PDH_STATUS WINAPI mend_PdhValidatePathW(LPCWSTR path)
 {
     if (!path) return PDH_INVALID_ARGUMENT;
     return find(path) ? ERROR_SUCCESS : PDH_CSTATUS_NO_COUNTER;
 }
 
-PDH_STATUS WINAPI PdhValidatePathA(LPCSTR path)
+PDH_STATUS WINAPI mend_PdhValidatePathA(LPCSTR path)
 {
     WCHAR wide[PDH_MAX_COUNTER_PATH];
     if (!path || !MultiByteToWideChar(CP_ACP, 0, path, -1, wide, ARRAYSIZE(wide))) return PDH_INVALID_ARGUMENT;
-    return PdhValidatePathW(wide);
+    return mend_PdhValidatePathW(wide);
 }
 
 static void format(double value, DWORD format_flags, PDH_FMT_COUNTERVALUE *out)
@@ -311,7 +316,7 @@ static void format(double value, DWORD format_flags, PDH_FMT_COUNTERVALUE *out)
     else out->doubleValue = value;
 }
 
-PDH_STATUS WINAPI PdhGetFormattedCounterValue(PDH_HCOUNTER counter, DWORD flags, LPDWORD type, PDH_FMT_COUNTERVALUE *value)
+PDH_STATUS WINAPI mend_PdhGetFormattedCounterValue(PDH_HCOUNTER counter, DWORD flags, LPDWORD type, PDH_FMT_COUNTERVALUE *value)
 {
     struct counter *c = to_counter(counter);
     if (!c) return PDH_INVALID_HANDLE;
@@ -324,7 +329,7 @@ PDH_STATUS WINAPI PdhGetFormattedCounterValue(PDH_HCOUNTER counter, DWORD flags,
     return ready ? ERROR_SUCCESS : PDH_CSTATUS_INVALID_DATA;
 }
 
-PDH_STATUS WINAPI PdhGetFormattedCounterArrayW(PDH_HCOUNTER counter, DWORD flags, LPDWORD size, LPDWORD count,
+PDH_STATUS WINAPI mend_PdhGetFormattedCounterArrayW(PDH_HCOUNTER counter, DWORD flags, LPDWORD size, LPDWORD count,
                                                PDH_FMT_COUNTERVALUE_ITEM_W *out)
 {
     struct counter *c = to_counter(counter);
