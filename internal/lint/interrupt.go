@@ -76,3 +76,28 @@ func (p *patient) Read(b []byte) (int, error) {
 	p.rest = p.rest[n:]
 	return n, nil
 }
+
+// open opens an input. It returns when the context ends, even if the open file never does: a FIFO without a
+// writer keeps one goroutine.
+func (in Input) open(ctx context.Context) (io.ReadCloser, error) {
+	type opened struct {
+		r   io.ReadCloser
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		r, err := in.Open()
+		done <- opened{r, err}
+	}()
+	select {
+	case o := <-done:
+		return o.r, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = o.r.Close() // nothing was read
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}

@@ -65,9 +65,22 @@ type Input struct {
 	Found bool
 }
 
-// File returns the input that reads a file.
+// File returns the input that reads a file. Of a device, which may have no end, it reads a little
+// more than the largest document.
 func File(path string) Input {
-	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Input{Name: path, Open: func() (io.ReadCloser, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeDevice != 0 {
+			return struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(f, maxDocumentBytes+1), f}, nil
+		}
+		return f, nil
+	}}
 }
 
 // Rendered returns the input that reads the output of a template. Places in it
@@ -84,7 +97,7 @@ const readAheadBytes = 8 << 20
 // readAhead returns an input that can be read twice, if this one is not too large to
 // keep: helm and kustomize print a Service before the pods that it selects.
 func (in Input) readAhead(ctx context.Context) Input {
-	r, err := in.Open()
+	r, err := in.open(ctx)
 	if err != nil {
 		in.Open = func() (io.ReadCloser, error) { return nil, err }
 		return in
@@ -388,7 +401,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 
 // documents opens an input and calls f with its documents.
 func documents(ctx context.Context, in Input, f func(document) error) (err error) {
-	r, err := in.Open()
+	r, err := in.open(ctx)
 	if err != nil {
 		return &readError{err}
 	}
