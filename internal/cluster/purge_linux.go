@@ -30,8 +30,11 @@ func Purge(l Layout) error {
 	if err := unmountBelow(l.Dir()); err != nil {
 		return err
 	}
-	if c, err := Load(l); err == nil { // without, a lock of some bytes stays until the machine boots
-		if err := errors.Join(c.nameClaim().forget(), c.networkClaim().forget()); err != nil {
+	if err := (Config{Name: l.Name}).nameClaim().forget(); err != nil {
+		return err
+	}
+	if c, err := Load(l); err == nil { // without, an empty lock file stays until the machine boots
+		if err := c.networkClaim().forget(); err != nil {
 			return err
 		}
 	}

@@ -44,8 +44,10 @@ func TestBrokenCluster(t *testing.T) {
 	if out, err := down.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	if _, err := os.Stat(broken); !os.IsNotExist(err) {
-		t.Errorf("still there: %v", err)
+	for _, path := range []string{broken, "/run/mullion/claims/cluster-broken.lock"} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
 	}
 }
 

@@ -370,7 +370,7 @@ func testNodePorts(t *testing.T, s services) {
 
 func testDatagrams(t *testing.T, s services) {
 	ip := s.address(t, "spread")
-	both(t, func() (string, string, error) {
+	query := func() (string, string, error) {
 		c, err := net.Dial("udp", ip+":80")
 		if err != nil {
 			return "", "", err
@@ -388,7 +388,14 @@ func testDatagrams(t *testing.T, s services) {
 			return "", "", err
 		}
 		return parseAnswer(string(buf[:n]))
-	})
+	}
+	both(t, query)
+	// The first datagram of each client is answered.
+	for i := range 50 {
+		if _, _, err := query(); err != nil {
+			t.Errorf("datagram %d of 50: %v", i+1, err)
+		}
+	}
 }
 
 func testReasons(t *testing.T, s services) {

@@ -26,7 +26,7 @@ func (c netCluster) checkWayIn() {
 			if at := c.wayIn(); at != node {
 				return fmt.Errorf("by way of %q", at)
 			}
-			return c.fromAPI()
+			return errors.Join(c.fromAPI())
 		})
 	}
 	leads("linux-1")
@@ -47,9 +47,11 @@ func (c netCluster) checkWayIn() {
 	if at := c.wayIn(); at != "" {
 		c.t.Errorf("without workers the fabric sends what is for pods to %s", at)
 	}
-	if err := c.fromAPI(); err == nil {
-		c.t.Error("without workers the API server reaches pods of the overlay")
+	api, machine := c.fromAPI()
+	if api == nil || !strings.Contains(api.Error(), "error trying to reach service: dial tcp") {
+		c.t.Errorf("without workers, from the API server to a pod of the overlay: %v", api)
 	}
+	denied(c.t, "without workers, from the machine to a pod of the overlay", machine)
 	// What goes through kubelets needs no way in.
 	c.must("logs", "client")
 	c.must("exec", "client", "--", "cmd", "/c", "ver")
@@ -66,13 +68,13 @@ func (c netCluster) checkWayIn() {
 
 // fromAPI asks a pod through the API server, which calls webhooks and aggregated APIs the same way, and from the
 // machine itself.
-func (c netCluster) fromAPI() error {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second)
+func (c netCluster) fromAPI() (api, machine error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
 	pod := c.must("get", "pods", "-l", "app=web", "-o",
 		`jsonpath={.items[?(@.spec.nodeName=="win-2")].metadata.name}`)
-	_, err := c.kubectl(ctx, "get", "--raw", "/api/v1/namespaces/default/pods/"+pod+":80/proxy/")
-	return errors.Join(err, fetch(ctx, "http://"+c.webs()["win-2"]))
+	_, api = c.kubectl(ctx, "get", "--raw", "/api/v1/namespaces/default/pods/"+pod+":80/proxy/")
+	return api, fetch(c.t.Context(), "http://"+c.webs()["win-2"])
 }
 
 // wayIn returns the node to which the fabric sends what the machine has for pods of win-2, or "".
