@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/lint"
 )
 
-// TestPipeWithoutWriter opens a pipe that nobody writes to. The run ends with its context.
+// TestPipeWithoutWriter opens a pipe without a writer. The run ends with its context.
 func TestPipeWithoutWriter(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -43,7 +43,8 @@ func TestPipeWithoutWriter(t *testing.T) {
 // TestEndlessDevice reads a device that has no end.
 func TestEndlessDevice(t *testing.T) {
 	var messages []string
-	_, err := lint.Run(t.Context(), lint.Config{Inputs: []lint.Input{lint.File("/dev/zero")}}, func(r lint.Result) error {
+	cfg := lint.Config{Inputs: []lint.Input{lint.File("/dev/zero")}}
+	_, err := lint.Run(t.Context(), cfg, func(r lint.Result) error {
 		messages = append(messages, r.Code+" "+r.Message)
 		return nil
 	})

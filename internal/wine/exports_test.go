@@ -70,8 +70,8 @@ func TestExportsOfWinsock(t *testing.T) {
 	testenv.Need(t, testenv.Built)
 	exports := readExports(t, testenv.Bin("native", "ws2_32.dll"))
 	for name, ordinal := range map[string]uint32{
-		"accept": 1, "bind": 2, "closesocket": 3, "connect": 4, "ioctlsocket": 10, "listen": 13, "ntohs": 15, "recv": 16,
-		"select": 18, "send": 19, "setsockopt": 21, "shutdown": 22, "socket": 23, "gethostbyname": 52,
+		"accept": 1, "bind": 2, "closesocket": 3, "connect": 4, "ioctlsocket": 10, "listen": 13, "ntohs": 15,
+		"recv": 16, "select": 18, "send": 19, "setsockopt": 21, "shutdown": 22, "socket": 23, "gethostbyname": 52,
 		"WSAGetLastError": 111, "WSASetLastError": 112, "WSAStartup": 115, "WSACleanup": 116, "__WSAFDIsSet": 151,
 	} {
 		if got := exports[name].ordinal; got != ordinal {

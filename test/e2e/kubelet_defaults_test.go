@@ -11,8 +11,8 @@ import (
 )
 
 // TestKubeletDefaults reads the configuration of the running kubelets. Pods are evicted and images removed at
-// upstream's thresholds (kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction), and a Linux worker
-// bounds and filters each pod.
+// upstream's thresholds (kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction), and a Linux
+// worker bounds and filters each pod.
 func TestKubeletDefaults(t *testing.T) {
 	t.Parallel()
 	c := up(t)
@@ -43,15 +43,17 @@ func TestKubeletDefaults(t *testing.T) {
 		return got
 	}
 	linux := read("linux-1")
-	if want := map[string]string{"imagefs.available": "15%", "imagefs.inodesFree": "5%", "memory.available": "100Mi",
-		"nodefs.available": "10%", "nodefs.inodesFree": "5%"}; !maps.Equal(linux.EvictionHard, want) {
+	want := map[string]string{"imagefs.available": "15%", "imagefs.inodesFree": "5%", "memory.available": "100Mi",
+		"nodefs.available": "10%", "nodefs.inodesFree": "5%"}
+	if !maps.Equal(linux.EvictionHard, want) {
 		t.Errorf("linux-1 evicts at %v, want %v", linux.EvictionHard, want)
 	}
 	if linux.PodPidsLimit != 4096 || !linux.SeccompDefault {
 		t.Errorf("linux-1: %d processes a pod, seccomp by default %t", linux.PodPidsLimit, linux.SeccompDefault)
 	}
-	if want, got := map[string]string{"imagefs.available": "15%", "memory.available": "500Mi", "nodefs.available": "10%"},
-		read("win-1").EvictionHard; !maps.Equal(got, want) {
-		t.Errorf("win-1 evicts at %v, want %v", got, want)
+	windows := read("win-1")
+	want = map[string]string{"imagefs.available": "15%", "memory.available": "500Mi", "nodefs.available": "10%"}
+	if !maps.Equal(windows.EvictionHard, want) {
+		t.Errorf("win-1 evicts at %v, want %v", windows.EvictionHard, want)
 	}
 }
