@@ -79,7 +79,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	}
 	defer func() { _ = os.RemoveAll(home) }() // empty but for Wine's socket
 	env := append(Host{Runtime: r.Dir, Prefix: dir}.Env(),
-		"HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
+		"HOME="+home, "XDG_RUNTIME_DIR="+home,
 		// wineboot would offer to download these.
 		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
 	)

@@ -255,6 +255,13 @@ static void put_basic(const struct link_info *info, FILE_BASIC_INFORMATION *b)
     b->FileAttributes = link_attributes(info);
 }
 
+// FILE_STAT_INFORMATION, with which the kernelbase.dll of Wine 10 describes files by handle.
+#define FileStatInformation ((FILE_INFORMATION_CLASS)68)
+struct stat_information {
+    LONGLONG id, created, accessed, written, changed, allocated, size;
+    ULONG attributes, tag, links, access;
+};
+
 // FILE_ALL_INFORMATION up to the name.
 struct all_information {
     FILE_BASIC_INFORMATION basic;
@@ -323,6 +330,22 @@ static NTSTATUS query_link(const char *path, void *out, ULONG len, ULONG class, 
         ((LONGLONG *)out)[0] = (LONGLONG)info.st.dev;
         ((LONGLONG *)out)[1] = (LONGLONG)info.st.ino;
         return STATUS_SUCCESS;
+    case FileStatInformation: {
+        NEED(sizeof(struct stat_information));
+        struct stat_information *stat = out;
+        FILE_BASIC_INFORMATION basic;
+        put_basic(&info, &basic);
+        stat->id = (LONGLONG)info.st.ino;
+        stat->created = basic.CreationTime.QuadPart;
+        stat->accessed = basic.LastAccessTime.QuadPart;
+        stat->written = basic.LastWriteTime.QuadPart;
+        stat->changed = basic.ChangeTime.QuadPart;
+        stat->attributes = basic.FileAttributes;
+        stat->tag = TAG_SYMLINK;
+        stat->links = 1;
+        stat->access = FILE_ALL_ACCESS;
+        return STATUS_SUCCESS;
+    }
     default: return STATUS_INVALID_INFO_CLASS;
     }
 #undef NEED
@@ -337,18 +360,22 @@ static void show_socket(HANDLE handle, void *out, ULONG class)
 {
     struct all_information *all = out;
     FILE_NETWORK_OPEN_INFORMATION *open = out;
+    struct stat_information *stat = out;
     ULONG *attributes = out;
     if (class == FileAllInformation && all->standard.EndOfFile.QuadPart == SOCKET_FILE_SIZE)
         attributes = &all->basic.FileAttributes;
     else if (class == FileNetworkOpenInformation && open->EndOfFile.QuadPart == SOCKET_FILE_SIZE)
         attributes = &open->FileAttributes;
+    else if (class == FileStatInformation && stat->size == SOCKET_FILE_SIZE)
+        attributes = &stat->attributes;
     else if (class != FileAttributeTagInformation)
         return;
     char path[PATH_SIZE];
     struct link_info info;
     if (!handle_path(handle, path) || !is_reparse(path, &info) || !info.socket) return;
     *attributes |= FILE_ATTRIBUTE_REPARSE_POINT;
-    if (class == FileAttributeTagInformation) attributes[1] = TAG_SOCKET;
+    // The tag follows the attributes.
+    if (class == FileAttributeTagInformation || class == FileStatInformation) attributes[1] = TAG_SOCKET;
 }
 
 static NTSTATUS NTAPI mend_NtQueryInformationFile(HANDLE handle, IO_STATUS_BLOCK *io, void *out, ULONG len,
