@@ -174,8 +174,19 @@ $(WINDOWS_OURS) &: $(SOURCES)
 	@GOOS=windows go build -ldflags "$(LDFLAGS)" -o bin/windows/ $(WINDOWS_OURS:bin/windows/%.exe=./cmd/%)
 	$(call page-align,$(WINDOWS_OURS))
 
+# Wine, the programs that a host runs beside it and their libraries: Debian's packages, unpacked.
+DEBROOT := go run -C tools/debroot . -list $(CURDIR)/native/packages.txt
+bin/wine: native/packages.txt $(filter-out %_test.go,$(wildcard tools/debroot/*))
+	$(call say,WINE)
+	@$(DEBROOT) -o $(CURDIR)/$@
+	@touch $@
+
+.PHONY: wine-update
+wine-update: ## Update the list of Debian's packages in bin/wine to the versions of today
+	@$(DEBROOT) -update
+
 .PHONY: native
-native: ## Build the Windows DLLs that the emulated hosts need
+native: bin/wine ## Build the Windows DLLs that the emulated hosts need
 	@$(MAKE) -C native -j$(shell nproc)
 
 # The image of `mullion install`, for the nodes of any cluster. The first time
