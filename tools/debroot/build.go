@@ -20,6 +20,8 @@ import (
 const (
 	// maxTree limits the size of all unpacked files together in bytes, which have 0.4 GB.
 	maxTree = 1 << 30
+	// layout is increased when another directory comes out of the same list and rules.
+	layout = 1
 	// recordName is the file in the directory that lists what is inside.
 	recordName = "packages.json"
 )
@@ -47,25 +49,28 @@ type record struct {
 
 // build makes the directory, unless it is there already. Until the end it has its old content, or none.
 func (b *builder) build(ctx context.Context) (err error) {
-	old, err := b.readRecord()
+	fresh := beside(b.dir, "new")
+	for _, left := range []string{fresh, beside(b.dir, "old")} { // by a run that was killed
+		if err := os.RemoveAll(left); err != nil {
+			return err
+		}
+	}
+	r, err := b.readRecord()
 	if err != nil {
 		return err
 	}
 	want := b.list.sum()
-	if old.List == want {
-		if tree, _, err := treeSum(b.dir); err == nil && tree == old.Tree {
+	if r.List == want {
+		if tree, _, err := treeSum(b.dir); err == nil && tree == r.Tree {
 			return nil
 		}
 	}
 	if !b.tty {
 		fmt.Fprintf(b.out, "debroot: making %s out of %d packages\n", b.dir, len(b.list.packages))
 	}
-	fresh := beside(b.dir, "new")
-	if err := os.RemoveAll(fresh); err != nil { // of a run that was killed
-		return err
-	}
 	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
 	inside, err := b.unpackAll(ctx, fresh)
+	b.progress("")
 	if err != nil {
 		return err
 	}
@@ -73,7 +78,8 @@ func (b *builder) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(record{inside, want, tree}, "", "  ")
+	r.Packages, r.List, r.Tree = inside, want, tree
+	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,6 @@ func (b *builder) build(ctx context.Context) (err error) {
 	if err := replace(b.dir, fresh); err != nil {
 		return err
 	}
-	b.progress("")
 	fmt.Fprintf(b.out, "debroot: %s has %d packages, %d MB\n", b.dir, len(inside), size/1e6)
 	return nil
 }
@@ -113,7 +118,7 @@ func (b *builder) readRecord() (record, error) {
 // sum returns a checksum of the list and of the files that are kept of the packages.
 func (l list) sum() string {
 	h := sha256.New()
-	fmt.Fprintln(h, l.packages, kept(), skipped(), skippedUnix(), skippedPE())
+	fmt.Fprintln(h, layout, l.packages, kept(), skipped(), skippedUnix(), skippedPE())
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -192,7 +197,7 @@ func (b *builder) obtain(ctx context.Context, p pkg) (pkg, []byte, error) {
 	case next.Name == "":
 		return p, nil, fmt.Errorf("%w, and the index of %s has no package of this name", gone, suite)
 	case next == p:
-		return p, nil, fmt.Errorf("%w, but it is in the index: use another mirror (%s)", gone, mirrorVariable)
+		return p, nil, fmt.Errorf("%w, but it is in the index: %s", gone, otherMirror)
 	}
 	b.progress("")
 	fmt.Fprintf(b.out, "debroot: %s %s is no longer on the mirror: using %s\n", p.Name, p.Version, next.Version)
@@ -217,9 +222,6 @@ func (b *builder) update(ctx context.Context, name string) error {
 // replace puts the directory fresh in the place of dir.
 func replace(dir, fresh string) error {
 	old := beside(dir, "old")
-	if err := os.RemoveAll(old); err != nil {
-		return err
-	}
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -6,6 +6,7 @@ require (
 	github.com/ProtonMail/go-crypto v1.5.2
 	github.com/klauspost/compress v1.19.2
 	github.com/therootcompany/xz v1.0.1
+	github.com/ulikunitz/xz v0.5.17
 )
 
 require (

@@ -48,12 +48,11 @@ func (b *builder) index(ctx context.Context) (map[string]pkg, error) {
 	}
 	release, err := signed(message, b.keys)
 	if err != nil {
-		return nil, fmt.Errorf("%s/%sInRelease: %w: another mirror (%s) may have the right one",
-			m.base, dir, err, mirrorVariable)
+		return nil, fmt.Errorf("%s/%sInRelease: %w: %s", m, dir, err, otherMirror)
 	}
 	size, sum, err := findFile(release, indexName)
 	if err != nil {
-		return nil, fmt.Errorf("%s/%sInRelease: %w", m.base, dir, err)
+		return nil, fmt.Errorf("%s/%sInRelease: %w", m, dir, err)
 	}
 	data, err := b.fetch(ctx, dir+indexName, size, sum)
 	if err != nil {
@@ -69,7 +68,7 @@ func (b *builder) index(ctx context.Context) (map[string]pkg, error) {
 		found, err = findPackages(&limited{unpacked, maxIndex}, names)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s/%s: %w", m.base, dir+indexName, err)
+		return nil, fmt.Errorf("%s/%s: %w", m, dir+indexName, err)
 	}
 	return found, nil
 }
@@ -109,7 +108,8 @@ func findFile(release []byte, name string) (size int64, sum string, err error) {
 		}
 	}
 	if codename != suite || sum == "" {
-		return 0, "", fmt.Errorf("it is the index of %q, not of %s, or has no SHA-256 checksum of %s", codename, suite, name)
+		return 0, "", fmt.Errorf("it is the index of %q, not of %s, or it has no SHA-256 checksum of %s",
+			codename, suite, name)
 	}
 	return size, sum, nil
 }

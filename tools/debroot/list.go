@@ -122,11 +122,11 @@ func parseList(text string, namesOnly bool) (list, error) {
 
 // write replaces the file of packages.
 func (l list) write(name string) error {
-	text := l.comment
+	text := []byte(l.comment)
 	for _, p := range l.packages {
-		text += p.String() + "\n"
+		text = fmt.Appendln(text, p)
 	}
-	if err := os.WriteFile(name+".new", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(name+".new", text, 0o644); err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
 	return os.Rename(name+".new", name)

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer, keys []byte) int {
 	update := f.Bool("update", false, "update the list of packages to those of the mirror")
 	address := f.String("mirror", os.Getenv(mirrorVariable),
 		"the `address` of a mirror of Debian (default $"+mirrorVariable+", or that of this machine's apt)")
-	cache := f.String("cache", "", "the `directory` for downloads (default .cache/debroot beside the directory to make)")
+	cache := f.String("cache", "", "the `directory` for downloads (default .cache/debroot beside that of -o)")
 	f.Usage = func() {
 		fmt.Fprintln(out, "usage: debroot -list FILE (-o DIR | -update) [-mirror URL] [-cache DIR]")
 		f.PrintDefaults()

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,10 +29,11 @@ const mirrorVariable = "MULLION_DEBIAN_MIRROR"
 // proxy may have to fetch a large file first.
 const stalled = 2 * time.Minute
 
-// mirror is a copy of Debian's archive.
-type mirror struct {
-	base string // the address, without a slash at the end
-}
+// otherMirror says how to go on after an error of a mirror.
+const otherMirror = "try again later, or set " + mirrorVariable + " to the address of another mirror"
+
+// mirror is the address of a copy of Debian's archive, without a slash at the end.
+type mirror string
 
 // findMirror returns the mirror at an address or, if that is empty, the mirror that this machine's apt uses. root is
 // "/" except in tests.
@@ -40,17 +42,17 @@ func findMirror(address, root string) (mirror, error) {
 		address = aptMirror(root)
 	}
 	if address == "" {
-		return mirror{}, errors.New("find a mirror of Debian: this machine's apt names none: set " + mirrorVariable +
-			" (or -mirror) to the address of one, such as http://HOST/debian")
+		return "", errors.New("find a mirror of Debian: this machine's apt has none: set " + mirrorVariable +
+			" to the address of one, such as http://HOST/debian")
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return mirror{}, fmt.Errorf("the address of the mirror: %w", err)
+		return "", fmt.Errorf("the address of the mirror: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return mirror{}, fmt.Errorf("the address of the mirror, %q: not http://HOST/PATH or https://HOST/PATH", address)
+		return "", fmt.Errorf("the address of the mirror, %q: not http://HOST/PATH or https://HOST/PATH", address)
 	}
-	return mirror{strings.TrimRight(address, "/")}, nil
+	return mirror(strings.TrimRight(address, "/")), nil
 }
 
 // aptMirror returns the first http or https address among apt's sources that has the main component of this Debian
@@ -124,18 +126,19 @@ func deb822(text string) []source {
 }
 
 // get returns a file of the mirror of at most limit bytes. The error is fs.ErrNotExist if the mirror does not have it.
-func (m mirror) get(ctx context.Context, path string, limit int64) (data []byte, err error) {
-	address := m.base + "/" + (&url.URL{Path: path}).EscapedPath()
-	ctx, cancel := context.WithCancelCause(ctx)
+func (m mirror) get(parent context.Context, path string, limit int64) (data []byte, err error) {
+	address := string(m) + "/" + (&url.URL{Path: path}).EscapedPath()
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	watch := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("no data for %v", stalled)) })
 	defer watch.Stop()
 	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case parent.Err() != nil, errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("GET %s: %w", address, err)
+		default:
+			err = fmt.Errorf("GET %s: %w: %s", address, cmp.Or(context.Cause(ctx), err), otherMirror)
 		}
 	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -189,7 +192,7 @@ func (b *builder) fetch(ctx context.Context, path string, size int64, sum string
 		return nil, err
 	}
 	if err := verify(data, size, sum); err != nil {
-		return nil, fmt.Errorf("GET %s/%s: %w: try again later, or another mirror (%s)", m.base, path, err, mirrorVariable)
+		return nil, fmt.Errorf("GET %s/%s: %w: %s", m, path, err, otherMirror)
 	}
 	if b.cache == "" {
 		return data, nil
