@@ -464,8 +464,8 @@ func TestNamedPaths(t *testing.T) {
 			first, _, below := strings.Cut(m[1], "/")
 			_, err := os.Stat(first)
 			file := slices.Contains([]string{".go", ".md", ".mod", ".txt"}, path.Ext(first))
-			if strings.Contains(m[1], " ") || !below && !file || below && err != nil {
-				continue // a symbol, a command, or a room
+			if strings.Contains(m[1], " ") || !below && !file || below && err != nil || first == "bin" {
+				continue // a symbol, a command, a room, or a result of the build
 			}
 			names := []string{m[1]}
 			if b := braces.FindStringSubmatch(m[1]); b != nil {

@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&c.Loader, "loader", c.Loader, "Wine's loader")
 	flag.BoolVar(&c.Host, "host", false, "the program runs on the host itself")
 	confine := flag.Bool("confine", false, "execute the arguments as a program of an emulated host")
-	prefix := flag.Bool("fill-prefix", false, "fill Wine's prefix: the arguments are its loader and its server")
+	prefix := flag.Bool("fill-prefix", false, "fill Wine's prefix: the arguments are the runtime and the prefix")
 	flag.BoolVar(&c.Exec, "exec", false, "join a running container")
 	flag.StringVar(&c.Dir, "dir", "", "working directory, a Windows path")
 	flag.StringVar(&c.StatusName, "status", "", "name of the status file")

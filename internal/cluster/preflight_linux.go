@@ -73,20 +73,20 @@ func Preflight(b Binaries, c Config, running bool) error {
 	if release := kernelRelease(); !mapsOverlays(release) {
 		miss("boot Linux 5.19 or newer", "Linux %s cannot mount layers with the user IDs of a pod", release)
 	}
-	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"},
-		{"mkfs.ext4", "e2fsprogs"}} {
+	programs := []struct{ program, pkg string }{{"nft", "nftables"}, {"mkfs.ext4", "e2fsprogs"}}
+	if len(c.LinuxHosts()) > 0 { // a Windows host has runc of its own
+		programs = append(programs, struct{ program, pkg string }{"runc", "runc"})
+	}
+	for _, p := range programs {
 		if _, err := exec.LookPath(p.program); err != nil {
 			miss("apt-get install "+p.pkg, "%s is not installed", p.program)
 		}
 	}
 	hs, err := cgroup.Find()
 	errs = append(errs, checkCgroups(cgroup.Mount, hs, err))
-	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
-		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
-	}
 	errs = append(errs, b.check("mullion-kube", "mullion-winhost", "windows/kubelet.exe", "windows/kube-proxy.exe",
 		"windows/win-bridge.exe", "windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe",
-		"windows/winbox.exe", "native/ws2_32.dll")...)
+		"windows/winbox.exe", "native/ws2_32.dll", "wine/usr/lib/wine/wine64")...)
 	if len(c.LinuxHosts()) > 0 {
 		errs = append(errs, b.checkLinux()...)
 	}

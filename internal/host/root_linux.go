@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -34,25 +35,33 @@ type Mount struct {
 // link is a symbolic link in the new root.
 type link struct{ target, name string }
 
+// MachineUsr is the directory of the machine's programs.
+const MachineUsr = "/usr"
+
 // Flags of file systems that hold no devices, or no programs either.
 const (
 	Quiet = unix.MS_NOSUID | unix.MS_NODEV
 	Inert = Quiet | unix.MS_NOEXEC
 )
 
-// Base lists the mounts that every host's root begins with, in order: programs of
-// the machine, read-only, and file systems of the host's own.
-func Base(cgroups cgroup.Hierarchies) []Mount {
+// Base lists the mounts that every host's root begins with, in order: the programs
+// of the directory usr, read-only, and file systems of the host's own.
+func Base(usr string, cgroups cgroup.Hierarchies) []Mount {
 	ro := func(path string) Mount { return Mount{Source: path, Target: path, ReadOnly: true, Optional: true} }
 	list := []Mount{
 		{Source: "tmpfs", Target: "/", Type: "tmpfs", Flags: Quiet, Data: "mode=755,size=64m"},
-		{Source: "/usr", Target: "/usr", ReadOnly: true},
-		// Files outside of /usr that its programs use: the loader's cache, links of
-		// alternatives (nft, for one), certificates of registries.
-		ro("/etc/ld.so.cache"), ro("/etc/alternatives"), ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"),
+		{Source: usr, Target: "/usr", ReadOnly: true},
+	}
+	if usr == MachineUsr {
+		// Files outside of /usr that its programs use: the loader's cache, links of alternatives.
+		list = append(list, ro("/etc/ld.so.cache"), ro("/etc/alternatives"))
+	}
+	list = append(list, []Mount{
+		// Certificates of registries.
+		ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"),
 		ro("/etc/localtime"), {Source: "proc", Target: "/proc", Type: "proc", Flags: Inert},
 		{Source: "sysfs", Target: "/sys", Type: "sysfs", Flags: Inert | unix.MS_RDONLY},
-	}
+	}...)
 	list = append(list, describeCgroups(cgroups)...)
 	list = append(list, Mount{
 		Source: "tmpfs",
@@ -105,7 +114,7 @@ func describeCgroups(hs cgroup.Hierarchies) []Mount {
 // Preconditions: the process is alone in its namespaces.
 func Enter(c Config, mounts []Mount) error {
 	root := RootDir(c.Dir)
-	if err := buildRoot(mounts, links(), root); err != nil {
+	if err := buildRoot(mounts, links(mounts), root); err != nil {
 		return err
 	}
 	if err := pivot(root); err != nil {
@@ -117,23 +126,27 @@ func Enter(c Config, mounts []Mount) error {
 	return nil
 }
 
-// links lists the links that every host's root has.
-func links() []link {
+// links lists the links of a root.
+func links(mounts []Mount) []link {
+	ofMachine := slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == "/usr" && m.Source == MachineUsr })
 	return describeLinks(func(name string) (string, bool) {
+		if !ofMachine {
+			return "usr" + name, name != "/lib32" && name != "/libx32" // as in Debian's packages
+		}
 		target, err := os.Readlink(name)
 		return target, err == nil
 	})
 }
 
-// describeLinks lists the links of a root, given the machine's links.
-func describeLinks(machine func(name string) (target string, ok bool)) []link {
+// describeLinks lists the links of a root, given the links into its /usr.
+func describeLinks(system func(name string) (target string, ok bool)) []link {
 	links := []link{
 		{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
 		{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"}, {"/tmp", "/var/tmp"},
 	}
 	// /bin and its kind are links into /usr on every supported distribution.
 	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
-		if target, ok := machine(name); ok {
+		if target, ok := system(name); ok {
 			links = append(links, link{target, name})
 		}
 	}

@@ -66,7 +66,7 @@ func ownSettings(dual bool) []kernelSetting {
 // describeRoot lists the mounts of a host's root, in order. Only directories below
 // Config.Dir are both of the machine and writable.
 func describeRoot(c Config, cgroups cgroup.Hierarchies) []host.Mount {
-	list := append(host.Base(cgroups),
+	list := append(host.Base(host.MachineUsr, cgroups),
 		host.Mount{Source: c.Bin, Target: binDir, ReadOnly: true},
 		// Alone, because the new root itself is mounted below it.
 		host.Mount{Source: c.Dir, Target: nodeDir, Alone: true},

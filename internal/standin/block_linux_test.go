@@ -11,7 +11,7 @@ var blockBatch = []string{
 	"set NAME=f2", "(", "  echo first", "  (echo second)>f3", "  if 1==1 (echo third) else (echo no)",
 	"  for %%i in (1 2) do echo %%i", ") > %NAME%", "type f2", "type f3",
 	// The redirection belongs to the branch, and to each round.
-	"if 1==2 (echo yes) else (echo no)>f", "type f", "if 1==1 (echo yes)>f else (echo no)", "type f",
+	"if 1==2 (echo yes) else (echo no)>f", "type f", "if 1==1 (echo yes)>f", "type f",
 	"for %%i in (1 2) do (", "  echo %%i", ")>f", "type f", "for %%i in (1 2) do (echo %%i)>>f", "type f",
 	"(for %%i in (3 4) do @echo %%i)>f", "type f", "for %%i in (5 6) do (echo %%i)>%%i.txt", "type 5.txt 6.txt 2>nul",
 	"for %%i in (7 8) do @(echo %%i&echo -)", "if 1==2 @(echo yes) else @(echo no)",
@@ -101,7 +101,7 @@ var chainBatch = []string{
 	"(echo a & echo b) | findstr b && echo 11",
 	"type one | findstr o | find \"ne\" && echo 11", "if not exist nofile cd . && echo 12",
 	"if exist nofile cd . && echo no", "set UNDEFINED >nul 2>nul || echo 13", "del nofile 2>nul && echo 14",
-	// The one before decides, not ERRORLEVEL.
+	// The one before decides, not ERRORLEVEL, which cd clears.
 	"cmd /c exit 1", "echo 15 && echo 16", "cd . || echo no", "echo %ERRORLEVEL%", "cmd /c exit 1 & echo 17 && echo 18",
 	"cmd /c exit 5 || echo 19", "if errorlevel 5 echo 20",
 	// && before ||, both before &.
@@ -143,7 +143,7 @@ one
 14
 15 
 16
-1
+0
 17 
 18
 19
@@ -245,7 +245,7 @@ y
 C:\\work>echo a \| \(findstr a\) 
 a 
 
-C:\\work>\(echo b\)\| \(findstr b\) 
+C:\\work>\(echo b\) \| \(findstr b\) 
 b
 `
 

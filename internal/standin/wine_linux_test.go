@@ -22,6 +22,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
+func TestMain(m *testing.M) {
+	testenv.EnterWine()
+	m.Run()
+}
+
 // box runs Windows programs in the root of an image.
 type box struct {
 	root string
@@ -140,6 +145,8 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{`type C:\Windows`, "Access is denied.\n", 1},
 		{"copy nofile x", "The system cannot find the file specified.\n", 1},
 		{`del C:\Users\nofile`, "Could Not Find C:\\Users\\nofile\n", 0},
+		{`del nodir\nofile`, "The system cannot find the path specified.\n", 1},
+		{"del /s *.no nofile", "Could Not Find C:\\*.no\nCould Not Find C:\\nofile\n", 0},
 		{"cd \\Users& del nofile", "Could Not Find C:\\Users\\nofile\n", 0},
 		{"move nofile x", "The system cannot find the file specified.\n", 1},
 		{"ren nofile x", "The system cannot find the file specified.\n", 1},
@@ -213,7 +220,7 @@ func TestProgramsUnderWine(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Built)
 	cache := testenv.Cache(t)
 	log := slog.New(slog.DiscardHandler)
-	runtime, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), log)
+	runtime, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

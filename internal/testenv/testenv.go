@@ -25,7 +25,7 @@ type Capability string
 const (
 	Root   Capability = "root"   // uid 0 with the right to make namespaces and mounts
 	Nft    Capability = "nft"    // the nft program
-	Wine   Capability = "wine"   // the distribution's Wine
+	Wine   Capability = "wine"   // `make build` has unpacked Wine into bin/wine
 	Runc   Capability = "runc"   // runc and conmon
 	MinGW  Capability = "mingw"  // the C compiler for Windows targets
 	Built  Capability = "built"  // `make build` has filled bin/
@@ -72,9 +72,8 @@ func missing(c Capability) string {
 	case Runc:
 		return program("runc", "conmon")
 	case Wine:
-		// Debian and Ubuntu keep the loader outside of PATH.
-		if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
-			return err.Error()
+		if _, err := os.Stat(Bin("wine", "usr/lib/wine/wine64")); err != nil {
+			return err.Error() + ": run `make build` first"
 		}
 	case MinGW:
 		return program("x86_64-w64-mingw32-gcc")

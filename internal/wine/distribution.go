@@ -12,14 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 )
 
-// The places where Debian's and Ubuntu's packages wine64 and libwine put
-// Wine (both build from the same packaging). A runtime repeats them below its
-// own directory, because Wine finds its parts relative to its loader.
+// The places where Debian's packages wine64 and libwine put Wine. A runtime repeats
+// them below its own directory, because Wine finds its parts relative to its loader.
 const (
 	loaderPath  = "usr/lib/wine/wine64"
 	serverPath  = "usr/lib/wine/wineserver64"
@@ -31,48 +29,6 @@ const (
 	libPath     = "usr/lib/x86_64-linux-gnu"
 	linkerPath  = "lib64/ld-linux-x86-64.so.2"
 )
-
-// skippedUnix returns the Unix halves of modules for screens, sound, printers and
-// devices, which no Windows container has. The PE halves of the same name go
-// with them, and with these the libraries of a desktop.
-func skippedUnix() []string {
-	return []string{
-		"avicap32", "capi2032", "ctapi32", "dwrite", "gphoto2", "localspl", "odbc32", "opencl", "opengl32",
-		"qcap", "winealsa", "winebus", "winegstreamer", "winepulse", "wineusb", "winevulkan", "winex11",
-		"winspool", "wpcap",
-	}
-}
-
-// skippedPE are name patterns (filepath.Match) of PE modules that are only of
-// use with a screen, sound, a game controller or a browser. The remainder is
-// imported by server programs; a missing module is reported at the start of a
-// program that needs it.
-func skippedPE() []string {
-	return []string{
-		"avicap32.*", "capi2032.*", "ctapi32.*", "gphoto2.*", "localspl.*", "opencl.*", "opengl32.*",
-		"qcap.*", "winealsa.*", "winebus.*", "winegstreamer.*", "winepulse.*", "wineusb.*",
-		"winevulkan.*", "winex11.*", "wpcap.*", "wineps.*", "vulkan-1.*", "glu32.*",
-		"d3d*", "ddraw*", "dxgi*", "dxdiag*", "dxva*", "dxtrans*", "dx8vb*", "d2d1*", "dwrite*", "wined3d*", "dcomp*",
-		"dplay*", "dpn*", "dpv*", "dpwsockx*", "dm[bcilsu][!p]*", "dsound*", "dswave*", "dsdmo*", "devenum*", "quartz*",
-		"x3daudio*", "xactengine*", "xapofx*", "xaudio*", "xinput*", "dinput*", "winexinput*", "winehid*", "hid*.sys",
-		"mf.*", "mf3216*", "mfmedia*", "mfplat*", "mfplay*", "mfreadwrite*", "mfsrcsnk*", "mp3dmod*", "msmpeg*", "wmp*",
-		"wmvcore*", "wmasf*", "mciavi*", "mcicda*", "mciqtz*", "mciseq*", "mciwave*", "msacm32.drv", "*.acm", "*.ax",
-		"iccvid*", "msvidc*", "msrle*", "l3codec*", "mshtml*", "ieframe*", "iexplore*", "jscript*", "vbscript*",
-		"inetcpl*", "hhctrl*", "hh.exe", "dhtmled*", "ieproxy*", "winemine*", "wordpad*", "notepad*", "winefile*",
-		"winhlp32*", "clock.exe", "view.exe", "write.exe", "taskmgr*", "oleview*", "winecfg*", "wine*menubuilder*",
-		"joy.cpl", "irprops*", "bthprops*", "appwiz*", "inetcomm*", "*.ds", "sane*", "twain*", "wiaservc*", "sti.*",
-		"evr.*", "amstream*", "qasf*", "qdvd*", "qedit*", "strmdll*", "msdmo*", "gameux*", "sapi*", "uianimation*",
-		"uiribbon*", "wing32*", "windows.gaming*", "windows.media*", "mscorwks*", "ngen*", "regasm*", "regsvcs*",
-		"aspnet*", "presentationfont*", "fusion*",
-		// Wine would start explorer.exe for the desktop of the first program that
-		// has a message queue. Windows Server Core has no explorer.exe, and without
-		// it the server makes the desktop's window itself
-		// (dlls/win32u/winstation.c, get_desktop_window).
-		"explorer.exe",
-		"*.msstyles", "wmphoto*", "xps*", "prntvpt*", "tapi32*", "msvc[rpm]d*", "unicows*", "ctl3d*", "msftedit*",
-		"riched*", "explorerframe*",
-	}
-}
 
 // dlopened are libraries that are loaded by name, if they are there: by glibc
 // to end a thread (libgcc), by win32u.so (FreeType: without it Wine complains
@@ -90,29 +46,25 @@ func fonts() []string {
 		"vgafix.fon", "vgasys.fon"}
 }
 
-// localePath is glibc's locale of LC_ALL=C.UTF-8, without which Wine takes
-// file names for ASCII.
-const localePath = "usr/lib/locale/C.utf8"
-
 // entry is one file of a runtime: where it comes from and where it goes,
 // relative to the runtime's directory.
 type entry struct{ from, to string }
 
-// distribution describes the Wine that is installed on this machine. root is
-// "/" except in tests.
+// distribution describes Wine and its libraries as Debian's packages have them, in
+// a directory (native/packages.txt).
 type distribution struct {
 	root    string
 	entries []entry
 }
 
-// findDistribution lists the files of the installed Wine that a runtime needs:
-// loader, server, modules, code pages, and the shared libraries behind them.
+// findDistribution lists the files below root that a runtime needs: Wine's loader,
+// server, modules and code pages, and the shared libraries behind them.
 func findDistribution(root string) (*distribution, error) {
 	d := &distribution{root: root}
 	for _, p := range []string{loaderPath, serverPath} {
 		if _, err := os.Stat(filepath.Join(root, p)); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("find Wine: %w (install the package wine64)", err)
+				return nil, fmt.Errorf("find Wine: %w (run `make build`)", err)
 			}
 			return nil, fmt.Errorf("find Wine: %w", err)
 		}
@@ -123,7 +75,7 @@ func findDistribution(root string) (*distribution, error) {
 
 	elves := []string{filepath.Join(root, loaderPath), filepath.Join(root, serverPath)}
 	unix, err := d.list(unixPath, func(name string) bool {
-		return strings.HasSuffix(name, ".so") && !slices.Contains(skippedUnix(), strings.TrimSuffix(name, ".so"))
+		return strings.HasSuffix(name, ".so")
 	})
 	if err != nil {
 		return nil, err
@@ -132,7 +84,7 @@ func findDistribution(root string) (*distribution, error) {
 		d.add(filepath.Join(unixPath, name), filepath.Join(unixPath, name))
 		elves = append(elves, filepath.Join(root, unixPath, name))
 	}
-	pe, err := d.list(pePath, func(name string) bool { return !matchesAny(skippedPE(), name) })
+	pe, err := d.list(pePath, func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +102,9 @@ func findDistribution(root string) (*distribution, error) {
 	for _, name := range fonts() {
 		d.add(filepath.Join(fontPath, name), filepath.Join(fontPath, name))
 		if _, err := os.Stat(filepath.Join(root, fontPath, name)); err != nil {
-			return nil, fmt.Errorf("find Wine: %w (install the package fonts-wine)", err)
+			return nil, fmt.Errorf("find Wine: %w (run `make build`)", err)
 		}
 	}
-	d.add(localePath+"/LC_CTYPE", localePath+"/LC_CTYPE")
 
 	libs, err := sharedLibraries(root, elves, dlopened())
 	if err != nil {
@@ -182,20 +133,6 @@ func (d *distribution) list(dir string, keep func(name string) bool) ([]string, 
 		}
 	}
 	return names, nil
-}
-
-// has reports whether the distribution has its own file at a place in the runtime.
-func (d *distribution) has(to string) bool {
-	return slices.ContainsFunc(d.entries, func(e entry) bool { return e.to == to })
-}
-
-// matchesAny reports whether name matches one of the patterns. A bad pattern
-// is a mistake in the table above, which a test looks at.
-func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := filepath.Match(p, name)
-		return err == nil && ok
-	})
 }
 
 // hash identifies the content of a runtime: the files of the distribution by

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/wine/launch"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -73,25 +74,19 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 // boot runs wineboot in dir. When it returns, no process of it runs any more. It
 // needs root, for the namespaces.
 func (r *Runtime) boot(ctx context.Context, dir string) error {
-	home, err := os.MkdirTemp("", "mullion-wine-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(home) }() // empty but for Wine's socket
-	env := append(Host{Runtime: r.Dir, Prefix: dir}.Env(),
-		"HOME="+home, "XDG_RUNTIME_DIR="+home,
+	env := append(Host{Runtime: "/", Prefix: launch.FilledPrefix}.Env(),
+		"HOME=/tmp", "XDG_RUNTIME_DIR=/tmp",
 		// wineboot would offer to download these.
 		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
 	)
 	// Wine's services keep the standard error open after wineboot has ended; a
 	// pipe would be waited for until they leave, so the output goes to a file.
-	out, err := os.Create(filepath.Join(home, "output"))
+	out, err := os.CreateTemp("", "mullion-wine-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // only read below
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, InitPath), "-fill-prefix",
-		filepath.Join(r.Dir, loaderPath), filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver"))
+	defer func() { _, _ = out.Close(), os.Remove(out.Name()) }() // only read below
+	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, InitPath), "-fill-prefix", r.Dir, dir)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS}
 	err = cmd.Run()
@@ -119,10 +114,23 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 			return err
 		}
 	}
+	if err := showDotFiles(filepath.Join(dir, "user.reg")); err != nil {
+		return err
+	}
 	if err := writeHosts(filepath.Join(dir, "drive_c", "windows", "system32", "drivers", "etc")); err != nil {
 		return err
 	}
 	return r.clean(dir)
+}
+
+// showDotFiles changes the user's hive: Wine hides files whose name begins with a dot, Windows does not.
+func showDotFiles(file string) error {
+	h, err := readHive(file)
+	if err != nil {
+		return err
+	}
+	h.apply([]change{{key: `Software\Wine`, values: []value{{"ShowDotFiles", "Y"}}}})
+	return os.WriteFile(file, h.bytes(), 0o600)
 }
 
 // defaultHosts has no entries, like the file that Windows comes with

@@ -23,6 +23,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
+func TestMain(m *testing.M) {
+	testenv.EnterWine()
+	m.Run()
+}
+
 // testRuntime opens the runtime of this machine.
 func testRuntime(t testing.TB) *wine.Runtime {
 	t.Helper()
@@ -32,7 +37,7 @@ func testRuntime(t testing.TB) *wine.Runtime {
 		t.Fatalf("make native: %v\n%s", err, out)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin("native"), log)
+	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +271,7 @@ func TestHostPrefixCancelled(t *testing.T) {
 		}
 	})
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	rt, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), log)
+	rt, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

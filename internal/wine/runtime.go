@@ -20,13 +20,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/console/condrv"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes their content.
-const layoutVersion = 9
+const layoutVersion = 10
 
-// Runtime is a private copy of the machine's Wine that includes this project's DLLs.
+// Runtime is Debian's Wine with this project's DLLs.
 type Runtime struct {
 	// Dir holds the runtime, laid out like a root directory: usr/lib/wine/wine64
 	// and so on. Read-only; shared by all hosts and containers.
@@ -40,19 +41,21 @@ type Runtime struct {
 // runtimePrefix begins the names of runtimes in the cache.
 const runtimePrefix = "wine-"
 
-// OpenRuntime returns the runtime for the Wine that is installed and the DLLs
-// in nativeDir. It is built in cacheDir on first use (about a second: files
-// are hard-linked where the file system allows it).
-func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logger) (*Runtime, error) {
-	d, err := findDistribution("/")
+// OpenRuntime returns the runtime that consists of the directories wine and native in
+// binDir, which `make build` fills. It is built in cacheDir on first use (about a second:
+// files are hard-linked where the file system allows it).
+func OpenRuntime(ctx context.Context, cacheDir, binDir string, log *slog.Logger) (*Runtime, error) {
+	d, err := findDistribution(filepath.Join(binDir, DistributionDir))
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownFiles(nativeDir)
+	own, err := ownFiles(filepath.Join(binDir, "native"))
 	if err != nil {
 		return nil, err
 	}
-	own = slices.DeleteFunc(own, func(e entry) bool { return filepath.Base(e.to) == fillIn && d.has(e.to) })
+	// Imported by user32.dll, among others. Wine loads only its own modules from this directory.
+	zlib := filepath.Join(pePath, "zlib1.dll")
+	own = append(own, entry{filepath.Join(d.root, zlib), zlib})
 	hash, err := d.hash(own)
 	if err != nil {
 		return nil, err
@@ -97,9 +100,9 @@ func (r *Runtime) numberConsoleHost(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// fillIn is the one DLL of this project that is left out if Wine has its own
-// (from Wine 9 or 10 on, depending on the build).
-const fillIn = "bcryptprimitives.dll"
+// DistributionDir is the directory beside mullion's programs that holds the unpacked
+// packages of native/packages.txt.
+const DistributionDir = "wine"
 
 // consoleHost is the program that Wine starts for each console (cmd/conhost).
 const consoleHost = "conhost.exe"
@@ -117,7 +120,7 @@ func ownFiles(nativeDir string) ([]entry, error) {
 	own = append(own,
 		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
 		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
-	for _, must := range append(inFront(), "bcryptprimitives.dll", winemendDLL, consoleHost, "init") {
+	for _, must := range append(inFront(), winemendDLL, consoleHost, "init") {
 		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
@@ -158,6 +161,11 @@ func fill(dir string, entries, own []entry) error {
 	for _, e := range own {
 		if err := installOwn(e.from, filepath.Join(dir, e.to)); err != nil {
 			return err
+		}
+	}
+	for _, place := range launch.FillMounts() {
+		if err := os.Mkdir(filepath.Join(dir, place), 0o755); err != nil {
+			return fmt.Errorf("make place for a mount: %w", err)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestJail(t *testing.T) {
 		t.Fatal(err)
 	}
 	drive := filepath.Join(c.Cache, "p", "drive_c")
-	for _, d := range []string{host.RootDir(c.Dir), c.Bin, drive} {
+	for _, d := range []string{host.RootDir(c.Dir), filepath.Join(c.Bin, "wine/usr/lib"), drive} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}

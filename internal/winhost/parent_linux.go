@@ -42,7 +42,7 @@ func prepare(ctx context.Context, c Config, build winver.Build, p *host.Parent, 
 	}
 	defer release()
 	p.Step("Wine")
-	rt, err := wine.OpenRuntime(ctx, c.Cache, filepath.Join(c.Bin, "native"), log)
+	rt, err := wine.OpenRuntime(ctx, c.Cache, c.Bin, log)
 	if err != nil {
 		return b, err
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The mullion Authors.
 #
-# iphlpapi.dll: its exports come from the Wine that is installed here.
+# iphlpapi.dll: its exports come from the Wine in bin/wine.
 
 OWN_RULE += iphlpapi
 OURS_iphlpapi := GetIpForwardTable CreateIpForwardEntry DeleteIpForwardEntry SetIpForwardEntry GetIpForwardTable2 \

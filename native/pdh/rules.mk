@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The mullion Authors.
 #
-# pdh.dll: its exports come from the Wine that is installed here.
+# pdh.dll: its exports come from the Wine in bin/wine.
 
 OWN_RULE += pdh
 OURS_pdh := PdhAddCounterA PdhAddCounterW PdhAddEnglishCounterA PdhAddEnglishCounterW PdhCloseQuery \

@@ -18,6 +18,8 @@ BOOL batch_running(void) { return running; }
 
 BOOL batch_pending(void) { return running && interrupted; }
 
+BOOL batch_skips(void) { return ending; }
+
 BOOL batch_stops(void) { return (running || prompts) && interrupted && !ending; }
 
 // A read must end when an event comes, even if it comes between the last look for one and the read. The console ends

@@ -8,13 +8,11 @@
 
 #include "winemend.h"
 
-// Formats of programs/cmd/directory.c of Wine 8, and what Windows prints.
+// Formats of programs/cmd/directory.c of Wine 10, and what Windows prints.
 static const struct {
     const WCHAR *wine, *windows;
 } formats[] = {
     {L"Directory of %1\n\n", L" Directory of %1\n\n"},
-    {L"%1!10s!  %2!8s!  <DIR>         ", L"%1!10s!  %2!8s!    <DIR>          "},
-    {L"%1!10s!  %2!8s!    %3!10s!  ", L"%1!10s!  %2!8s! %3!17s! "},
     {L"       1 file %1!25s! bytes\n", L"               1 File(s) %1!14s! bytes\n"},
     {L"%1!8d! files %2!24s! bytes\n", L"%1!16d! File(s) %2!14s! bytes\n"},
     {L"%1!8d! directory         ", L"%1!16d! Dir(s) "},
@@ -26,12 +24,7 @@ static const struct {
 };
 
 #define COPIED L"%1!9Iu! file(s) copied.\n"
-
-BOOL same_text(const WCHAR *a, const WCHAR *b)
-{
-    while (*a && *a == *b) a++, b++;
-    return *a == *b;
-}
+#define MOVED L"%1!9Iu! file(s) moved.\n"
 
 static DWORD(WINAPI *real_FormatMessageW)(DWORD, const void *, DWORD, DWORD, WCHAR *, DWORD, va_list *);
 static HANDLE(WINAPI *real_GetStdHandle)(DWORD);
@@ -40,10 +33,10 @@ static BOOL(WINAPI *real_CopyFileW)(const WCHAR *, const WCHAR *, BOOL);
 static BOOL(WINAPI *real_MoveFileExW)(const WCHAR *, const WCHAR *, DWORD);
 static HANDLE(WINAPI *real_FindFirstFileW)(const WCHAR *, WIN32_FIND_DATAW *);
 static int(WINAPI *real_CompareStringW)(LCID, DWORD, const WCHAR *, int, const WCHAR *, int);
-static int(WINAPI *real_GetTimeFormatW)(LCID, DWORD, const SYSTEMTIME *, const WCHAR *, WCHAR *, int);
+static BOOL(WINAPI *real_DeleteFileW)(const WCHAR *);
 
 // Which command runs; cmd.exe looks for its name in a list.
-static enum { OTHER, DIRECTORY, COPY, MOVE, RENAME } command;
+static enum { OTHER, DIRECTORY, COPY, MOVE, RENAME, DELETE_FILES, EXIT, NO_COMMAND } command;
 
 // What copy or move has done so far. Windows prints it when the command ends.
 static struct {
@@ -58,44 +51,72 @@ static struct {
 
 static BOOL onto_itself; // of the copy that failed last
 static BOOL several;     // the running command looks for files by a pattern, and names each
-static BOOL asking;      // whether a file is to be overwritten
+static BOOL asking;      // an answer is read next
+static WCHAR missing[MAX_PATH]; // what del has not found, and has not said yet
+
+// print_to formats like FormatMessage and writes.
+static void print_to(DWORD which, DWORD flags, const void *format, DWORD id, ULONG_PTR argument)
+{
+    typedef BOOL(WINAPI * writer)(HANDLE, const void *, DWORD, DWORD *, void *);
+    const writer console = find_function(L"kernelbase.dll", "WriteConsoleW");
+    const writer file = find_function(L"kernelbase.dll", "WriteFile");
+    HANDLE output = real_GetStdHandle(which);
+    WCHAR line[512];
+    char narrow[3 * ARRAYSIZE(line)];
+    va_list args = (va_list)&argument;
+    DWORD wrote, n = real_FormatMessageW(flags, format, id, 0, line, ARRAYSIZE(line), &args);
+    if (!console || !file || console(output, line, n, &wrote, NULL)) return;
+    int bytes = to_utf8(line, (int)n, narrow, sizeof(narrow));
+    if (bytes > 0) file(output, narrow, (DWORD)bytes, &wrote, NULL);
+}
+
+static void print(const WCHAR *format, ULONG_PTR argument)
+{
+    print_to(STD_OUTPUT_HANDLE, FORMAT_MESSAGE_FROM_STRING, format, 0, argument);
+}
+
+static void complain(const WCHAR *format, const WCHAR *argument)
+{
+    print_to(STD_ERROR_HANDLE, FORMAT_MESSAGE_FROM_STRING, format, 0, (ULONG_PTR)argument);
+}
+
+static void print_error(void)
+{
+    print_to(STD_ERROR_HANDLE, FORMAT_MESSAGE_FROM_SYSTEM, NULL, RtlGetLastWin32Error(), 0);
+    complain(L"\n", NULL);
+}
+
+static void complain_syntax(void)
+{
+    complain(L"The syntax of the command is incorrect.\n", NULL);
+    level_failed(1);
+    level_follows(1);
+}
 
 static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, int a_len, const WCHAR *b, int b_len)
 {
     static const struct {
         const WCHAR *name;
         int command;
-    } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
+    } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE},          {L"REN", RENAME},
+                 {L"RENAME", RENAME}, {L"EXIT", EXIT}, {L"DEL", DELETE_FILES}, {L"ERASE", DELETE_FILES},
+                 {L"IF", NO_COMMAND}, {L"FOR", NO_COMMAND}};
+    if (same_text(b, L"rem")) parens_command((WCHAR *)a); // the first word that may begin a command in a line
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
-    if (batch_ending()) return same_text(b, L"REM") ? CSTR_EQUAL : CSTR_LESS_THAN; // this command is skipped
+    if (batch_ending()) return interrupt_skips(b) ? CSTR_EQUAL : CSTR_LESS_THAN; // this command is skipped
     if (same_text(b, L"CALL")) { // the first of the list
+        parens_forget();
         command = OTHER;
         joined.target = FALSE;
         joined.printed[0] = 0;
-        block_mark(NULL);
-        chain_command(a);
     }
-    if (result == CSTR_EQUAL && (same_text(b, L"CALL") || same_text(b, L"EXIT"))) chain_calls(same_text(b, L"EXIT"));
-    if (result == CSTR_EQUAL && same_text(b, L"REM")) block_mark(a + a_len);
-    for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
-        if (same_text(b, names[i].name)) command = names[i].command;
+    for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++) {
+        if (!same_text(b, names[i].name)) continue;
+        command = names[i].command;
+        if (command == EXIT) level_exits();
+        if (command == NO_COMMAND) complain_syntax(); // an if or for without anything
+    }
     return result;
-}
-
-// print formats like FormatMessage and writes to standard output.
-static void print(const WCHAR *format, ULONG_PTR argument)
-{
-    typedef BOOL(WINAPI * writer)(HANDLE, const void *, DWORD, DWORD *, void *);
-    const writer console = find_function(L"kernelbase.dll", "WriteConsoleW");
-    const writer file = find_function(L"kernelbase.dll", "WriteFile");
-    HANDLE output = real_GetStdHandle(STD_OUTPUT_HANDLE);
-    WCHAR line[512];
-    char narrow[3 * ARRAYSIZE(line)];
-    va_list args = (va_list)&argument;
-    DWORD wrote, n = real_FormatMessageW(FORMAT_MESSAGE_FROM_STRING, format, 0, 0, line, ARRAYSIZE(line), &args);
-    if (!console || !file || console(output, line, n, &wrote, NULL)) return;
-    int bytes = to_utf8(line, (int)n, narrow, sizeof(narrow));
-    if (bytes > 0) file(output, narrow, (DWORD)bytes, &wrote, NULL);
 }
 
 static void print_done(void)
@@ -105,14 +126,27 @@ static void print_done(void)
     print(text, done.count);
 }
 
+static void print_missing(void)
+{
+    DWORD(WINAPI * full)(const WCHAR *, DWORD, WCHAR *, WCHAR **) = find_function(L"kernelbase.dll", "GetFullPathNameW");
+    WCHAR path[MAX_PATH];
+    if (!missing[0]) return;
+    DWORD n = full ? full(missing, ARRAYSIZE(path), path, NULL) : 0;
+    complain(L"Could Not Find %1\n", n && n < ARRAYSIZE(path) ? path : missing);
+    missing[0] = 0;
+}
+
 // Every command begins and ends with the question for its standard input, while its
 // output is where the command has it. So does the reading of an answer.
 static HANDLE WINAPI mend_GetStdHandle(DWORD which)
 {
     if (which == STD_INPUT_HANDLE && !asking) {
         if (done.text) print_done();
+        print_missing();
         done.count = 0;
         several = FALSE;
+        command = OTHER;
+        level_ends();
     }
     if (which == STD_INPUT_HANDLE) asking = FALSE;
     return real_GetStdHandle(which);
@@ -122,6 +156,12 @@ static void count(const WCHAR *text, BOOL ok)
 {
     done.text = text;
     done.count += ok != 0;
+}
+
+void command_asks(void)
+{
+    asking = TRUE;
+    if (command == COPY || command == MOVE) count(command == COPY ? COPIED : MOVED, FALSE); // also if the answer is no
 }
 
 // print_name prints the name of a file, without the current directory: a guess at
@@ -178,34 +218,68 @@ static BOOL WINAPI mend_MoveFileExW(const WCHAR *from, const WCHAR *to, DWORD fl
     DWORD was = attributes ? attributes(from) : INVALID_FILE_ATTRIBUTES;
     BOOL directory = was != INVALID_FILE_ATTRIBUTES && was & FILE_ATTRIBUTE_DIRECTORY;
     BOOL ok = real_MoveFileExW(from, to, flags);
+    if (!ok) print_error(); // Wine says nothing
     if (several && command == MOVE && ok) print(L"%1\n", (ULONG_PTR)from);
     if (command == MOVE && (ok || was != INVALID_FILE_ATTRIBUTES))
-        count(directory ? L"%1!9Iu! dir(s) moved.\n" : L"%1!9Iu! file(s) moved.\n", ok);
+        count(directory ? L"%1!9Iu! dir(s) moved.\n" : MOVED, ok);
     return ok;
 }
 
-// Wine's move and ren say nothing of a file that is missing. They get one, and fail
-// to move it.
-static HANDLE WINAPI mend_FindFirstFileW(const WCHAR *path, WIN32_FIND_DATAW *found)
+static BOOL begins(const WCHAR *text, const WCHAR *with)
 {
-    HANDLE handle = real_FindFirstFileW(path, found);
-    for (const WCHAR *p = path; *p; p++) several |= *p == '*' || *p == '?';
-    if (handle != INVALID_HANDLE_VALUE || (command != MOVE && command != RENAME)) return handle;
+    while (*with && *text == *with) text++, with++;
+    return !*with;
+}
+
+static const WCHAR *last_part(const WCHAR *path)
+{
     const WCHAR *name = path;
     for (const WCHAR *p = path; *p; p++)
         if (*p == '\\') name = p + 1;
+    return name;
+}
+
+// look_for_deleted keeps what del has not found. With /s it looks for the same name in directories below, and for those
+// by "*".
+static void look_for_deleted(const WCHAR *path, BOOL found)
+{
+    BOOL same = missing[0] && same_text(last_part(missing), last_part(path));
+    if (same && found) missing[0] = 0;
+    if (same || (missing[0] && same_text(last_part(path), L"*"))) return;
+    print_missing();
+    SIZE_T n = 0;
+    for (; !found && path[n] && n < ARRAYSIZE(missing) - 1; n++) missing[n] = path[n];
+    missing[n] = 0;
+}
+
+// Wine's move, ren and del say nothing of a file that is missing. They get one, and fail to move it, or seem to remove it.
+static HANDLE WINAPI mend_FindFirstFileW(const WCHAR *path, WIN32_FIND_DATAW *found)
+{
+    HANDLE handle = real_FindFirstFileW(path, found);
+    BOOL wild = FALSE;
+    for (const WCHAR *p = path; *p; p++) wild |= *p == '*' || *p == '?';
+    several |= wild;
+    if (command == DELETE_FILES && handle == INVALID_HANDLE_VALUE && RtlGetLastWin32Error() == ERROR_PATH_NOT_FOUND) {
+        print_error();
+        return handle;
+    }
+    if (command == DELETE_FILES) look_for_deleted(path, handle != INVALID_HANDLE_VALUE);
+    if (handle != INVALID_HANDLE_VALUE || (command != MOVE && command != RENAME && command != DELETE_FILES))
+        return handle;
     handle = real_FindFirstFileW(L"C:\\Windows", found);
+    if (command == DELETE_FILES && !wild) found->dwFileAttributes = FILE_ATTRIBUTE_ARCHIVE;
+    if (command == DELETE_FILES && wild) return handle; // of a directory, which del leaves alone
+    const WCHAR *name = last_part(path);
     SIZE_T n = 0;
     for (; name[n] && n < ARRAYSIZE(found->cFileName) - 1; n++) found->cFileName[n] = name[n];
     found->cFileName[n] = 0;
     return handle;
 }
 
-static int WINAPI mend_GetTimeFormatW(LCID lcid, DWORD flags, const SYSTEMTIME *time, const WCHAR *format, WCHAR *to,
-                                      int size)
+static BOOL WINAPI mend_DeleteFileW(const WCHAR *path)
 {
-    if (command == DIRECTORY && !format) return real_GetTimeFormatW(lcid, 0, time, L"hh':'mm tt", to, size);
-    return real_GetTimeFormatW(lcid, flags, time, format, to, size);
+    if (command == DELETE_FILES && missing[0] && same_text(last_part(missing), last_part(path))) return TRUE;
+    return real_DeleteFileW(path);
 }
 
 // first_word ends a command line behind the name of its program.
@@ -224,17 +298,14 @@ static const WCHAR *as_windows(const WCHAR *format, va_list *args)
     static const WCHAR *changed[1] = {text};
     const WCHAR *const argument = args ? *(WCHAR **)*args : NULL;
     SIZE_T n = 0;
-    asking |= same_text(format, L"Overwrite %1?");
     if (same_text(format, COMMAND_UNKNOWN) || same_text(format, L"Directory of %1\n\n")) {
         for (; argument[n] && n < ARRAYSIZE(text) - 2; n++) text[n] = argument[n];
         if (n && text[n - 1] == ':') text[n++] = '\\'; // C:\ itself
         text[n] = 0;
         if (*format == '\'') first_word(text);
         *args = (va_list)changed;
-    } else if (same_text(format, COMMAND_MISSING)) {
-        DWORD(WINAPI * full)(const WCHAR *, DWORD, WCHAR *, WCHAR **);
-        full = find_function(L"kernelbase.dll", "GetFullPathNameW");
-        if (full && (n = full(argument, ARRAYSIZE(text), text, NULL)) && n < ARRAYSIZE(text)) *args = (va_list)changed;
+    } else if (same_text(format, COMMAND_UNEXPECTED) && begins(argument, L"End of ")) {
+        return L"The syntax of the command is incorrect.\n";
     }
     for (SIZE_T i = 0; i < ARRAYSIZE(formats); i++)
         if (same_text(format, formats[i].wine)) return formats[i].windows;
@@ -245,6 +316,7 @@ static DWORD WINAPI mend_FormatMessageW(DWORD flags, const void *source, DWORD i
                                         va_list *args)
 {
     if (flags & FORMAT_MESSAGE_FROM_STRING) source = as_windows(source, args);
+    if (flags & FORMAT_MESSAGE_FROM_SYSTEM && command == MOVE) return 0; // Wine's error for a file that is to be kept
     return real_FormatMessageW(flags, source, id, language, to, size, args);
 }
 
@@ -268,7 +340,7 @@ void mend_builtins(HMODULE program)
         {"MoveFileExW", (void *)mend_MoveFileExW, &real_MoveFileExW},
         {"FindFirstFileW", (void *)mend_FindFirstFileW, &real_FindFirstFileW},
         {"CompareStringW", (void *)mend_CompareStringW, &real_CompareStringW},
-        {"GetTimeFormatW", (void *)mend_GetTimeFormatW, &real_GetTimeFormatW},
+        {"DeleteFileW", (void *)mend_DeleteFileW, &real_DeleteFileW},
     };
     replace_imports(program, functions, ARRAYSIZE(functions));
 }

@@ -3,10 +3,6 @@
 
 // cmd.exe in the words of Windows, and with its exit codes. Wine's finds its texts
 // by LoadString, and those of system errors by FormatMessage (message.c).
-//
-// A command that fails must fail: Wine's leaves the exit code at 0 in many places,
-// which probes and hooks (cmd /c COMMAND) take for success. What a command line of
-// several commands ends with cannot be told from outside; it keeps Wine's.
 
 #include "winemend.h"
 
@@ -15,9 +11,12 @@ struct text {
     ULONG code; // exit code of a command that prints it; 0: none
 };
 
+static const char more[] = "More? ", question[] = " (Yes|No)", unbalanced[] = "Unbalanced parenthesis.\n",
+                  unexpected[] = "%1 was unexpected at this time.\n";
+
 #define SYNTAX "The syntax of the command is incorrect.\n"
 
-// Wine's texts: programs/cmd/cmd.rc of Wine 8. Windows' are those of cmd.exe of
+// Wine's texts: programs/cmd/cmd.rc of Wine 10. Windows' are those of cmd.exe of
 // Windows Server 2019; the codes of set /a are those that it leaves in ERRORLEVEL.
 static const struct text texts[] = {
     {"Can't recognize '%1' as an internal or external command, or batch script.\n",
@@ -25,7 +24,6 @@ static const struct text texts[] = {
     {"Argument missing\n", SYNTAX, 1},
     {"Syntax error\n", SYNTAX, 1},
     {"Parameter error\n", SYNTAX, 1},
-    {"%1: File Not Found\n", "Could Not Find %1\n", 0},
     {"Failed to open '%1'\n", "%0", 0}, // Windows prints the system's error only
     {"No help available for %1\n", "This command is not supported by the help utility.  Try \"%1 /?\".\n", 1},
     {"Target to GOTO not found\n", "The system cannot find the batch label specified.\n", 1},
@@ -38,10 +36,13 @@ static const struct text texts[] = {
     {"Division by zero error.\n", "Divide by zero error.\n", 1073750993},
     {"Expected an operand.\n", "Missing operand.\n", 1073750989},
     {"Expected an operator.\n", "Missing operator.\n", 1073750990},
-    {"Mismatch in parentheses.\n", "Unbalanced parenthesis.\n", 1073750988},
+    {"Mismatch in parentheses.\n", unbalanced, 1073750988},
     {"Badly formed number - must be one of decimal (12),\n hexadecimal (0x34) or octal (056).\n",
      "Invalid number.  Numeric constants are either decimal (17),\nhexadecimal (0x11), or octal (021).\n", 1073750991},
     {"File name is too long.\n", "The filename or extension is too long.\n", 1},
+    {more, more, 0},
+    {question, question, 0},
+    {"Syntax error: unexpected %1\n", unexpected, 0},
     {"Echo is %1\n", "ECHO is %1.\n", 0},
     {"Verify is %1\n", "VERIFY is %1.\n", 0},
     {"Verify must be ON or OFF\n", "An incorrect parameter was\nentered for the command.\n", 1},
@@ -58,13 +59,6 @@ static const struct text texts[] = {
 };
 
 static BOOL is_cmd;
-static ULONG failed_with; // what Windows' exit code is if Wine's says nothing
-
-static void fails(ULONG code)
-{
-    failed_with = code;
-    chain_error();
-}
 static WCHAR existing[260]; // the name that md could not make
 
 BOOL is_command_prompt(void) { return is_cmd; }
@@ -79,10 +73,8 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
     int n = real_LoadStringW(module, id, buffer, size);
     if (!done) { // the first text is loaded at the start, when all imports are known
         done = TRUE;
-        mend_chains(program());
-        mend_loops(program());
-        mend_expansion(program());
-        mend_blocks(program()); // calls what is there; mend_builtins goes in front
+        mend_level(program());
+        mend_lines(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());
         mend_interrupts(program());
     }
@@ -92,7 +84,11 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
         int k = 0;
         while (k < n && wine[k] && buffer[k] == (WCHAR)wine[k]) k++;
         if (k < n || wine[k]) continue;
-        if (texts[i].code) fails(texts[i].code);
+        if (texts[i].code) level_failed(texts[i].code);
+        if (texts[i].code > 1) level_follows(texts[i].code);
+        if (windows == unexpected || windows == unbalanced) parens_forget();
+        if (windows == more) lines_prompt();
+        if (windows == question) command_asks();
         for (n = 0; windows[n] && n < size - 1; n++) buffer[n] = (unsigned char)windows[n];
         buffer[n] = 0;
         break;
@@ -146,7 +142,7 @@ const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size)
     const WCHAR *name = L"";
     SIZE_T n = 0;
     if (!is_cmd) return NULL;
-    fails(error == removal && removal ? removal : 1);
+    level_failed(error == removal && removal ? removal : 1);
     first = builtin_message(error);
     removal = 0;
     if (!first && error == ERROR_ALREADY_EXISTS) {
@@ -161,40 +157,6 @@ const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size)
     buffer[n] = 0;
     existing[0] = 0;
     return buffer;
-}
-
-static WCHAR lower(WCHAR c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
-
-static BOOL contains(const UNICODE_STRING *s, const char *what)
-{
-    SIZE_T n = s->Length / sizeof(WCHAR), m = 0;
-    while (what[m]) m++;
-    for (SIZE_T i = 0; i + m <= n; i++) {
-        SIZE_T k = 0;
-        while (k < m && lower(s->Buffer[i + k]) == (WCHAR)what[k]) k++;
-        if (k == m) return TRUE;
-    }
-    return FALSE;
-}
-
-// one_command: whether the program was started for one command, and no batch file:
-// what fails last decides the exit code.
-static BOOL one_command(void)
-{
-    static const char *const several[] = {"&", "|", "(", "exit", ".bat", ".cmd"};
-    const UNICODE_STRING *line = &NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters->CommandLine;
-    if (!contains(line, "/c")) return FALSE;
-    for (SIZE_T i = 0; i < ARRAYSIZE(several); i++)
-        if (contains(line, several[i])) return FALSE;
-    return TRUE;
-}
-
-#define NOT_RECOGNIZED 9009 // in ERRORLEVEL; cmd /c itself ends with 1
-
-ULONG command_exit_code(ULONG code)
-{
-    if (is_cmd && failed_with && (!code || code == NOT_RECOGNIZED) && one_command()) return failed_with;
-    return code;
 }
 
 static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, void *context)

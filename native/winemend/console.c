@@ -31,6 +31,14 @@ static BOOL is_shell(void)
     return TRUE;
 }
 
+// is_local reports whether memory is on the stack. cmd.exe reads answers there, and lines that it is going to run into
+// other memory.
+static BOOL is_local(const void *p)
+{
+    const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+    return (ULONG_PTR)p >= (ULONG_PTR)tib->StackLimit && (ULONG_PTR)p < (ULONG_PTR)tib->StackBase;
+}
+
 static BOOL is_console(HANDLE handle)
 {
     BOOL(WINAPI * get_mode)(HANDLE, DWORD *) = find_function(L"kernelbase.dll", "GetConsoleMode");
@@ -49,7 +57,11 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     }
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
     BOOL ok = TRUE, key = is_command_prompt() && !line && count;
-    BOOL prompts = line && !batch_running() && block_reads(buffer);
+    BOOL prompts = line && !batch_running() && !is_local(buffer);
+    if (prompts) {
+        batch_over();
+        level_prompts();
+    }
     BOOL asks = key || (line && !prompts && !batch_running()); // a command does
     if (asks && !batch_read_begins(line)) {
         // `type` tries to read a file as a console first.
@@ -61,7 +73,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
                   : real_ReadConsoleW(input, buffer, size, count, control);
         if (asks) batch_read_ends();
     }
-    if (line && ok && *count) block_prompt(buffer, size, count);
+    if (prompts && ok && *count) lines_typed(buffer, *count);
     const WCHAR interrupt = 3; // pause reads a key in a mode in which Ctrl+C is one
     if (key && ok && *count == 1 && *(WCHAR *)buffer == interrupt) batch_key();
     if (!ok || !count || *count || !size) return ok;

@@ -6,6 +6,12 @@
 
 #include "winemend.h"
 
+BOOL same_text(const WCHAR *a, const WCHAR *b)
+{
+    while (*a && *a == *b) a++, b++;
+    return *a == *b;
+}
+
 static BOOL same(const char *a, const char *b)
 {
     while (*a && *a == *b) a++, b++;

@@ -443,13 +443,13 @@ static NTSTATUS set_link(HANDLE handle, const char *path, const void *in, ULONG 
     }
 }
 
+static NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
+
 static NTSTATUS NTAPI mend_NtSetInformationFile(HANDLE handle, IO_STATUS_BLOCK *io, void *in, ULONG len,
                                                 FILE_INFORMATION_CLASS class)
 {
     char path[PATH_SIZE];
     if (handle_is_link(handle, path)) return finish(io, set_link(handle, path, in, len, class), 0);
-    if (class == FileDispositionInformationEx_ && len >= 4) return set_disposition(handle, io, *(const ULONG *)in);
-    if (class == FileRenameInformationEx_ && len >= 20) return rename_ex(handle, io, in, len);
     return real_NtSetInformationFile(handle, io, in, len, class);
 }
 

@@ -24,7 +24,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_identity();
     if (identity_known()) hide_linux();
     mend_messages();
-    mend_version();
     mend_process();
     mend_services();
     mend_console();

@@ -71,7 +71,7 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
     // No handler took the event: Wine's last one ends the process with 0,
     // Windows' with STATUS_CONTROL_C_EXIT.
     if (!code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
-    code = (NTSTATUS)command_exit_code((ULONG)code);
+    code = (NTSTATUS)level_exit_code((ULONG)code);
     if (!process) {
         alone = TRUE;
         return real_NtTerminateProcess(process, code);

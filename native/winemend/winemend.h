@@ -108,15 +108,11 @@ void limit_memory(query_system query, void *basic);
 // give_parents completes a list of SYSTEM_PROCESS_INFORMATION.
 void give_parents(void *processes);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c, break.c
+// directory.c, attributes.c, message.c, process.c, services.c, stack.c, break.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
-BOOL mend_deletion(void);
-NTSTATUS set_disposition(HANDLE handle, IO_STATUS_BLOCK *io, ULONG flags);
-NTSTATUS rename_ex(HANDLE handle, IO_STATUS_BLOCK *io, const void *info, ULONG len);
 BOOL mend_attributes(void);
 BOOL mend_messages(void);
-BOOL mend_version(void);
 BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
@@ -167,17 +163,33 @@ BOOL is_image(const WCHAR *name);
 BOOL is_command_prompt(void);
 // command_message returns cmd.exe's own text for a system error, or NULL.
 const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size);
-// command_exit_code returns what Windows' cmd.exe ends with where Wine's ends with
-// code.
-ULONG command_exit_code(ULONG code);
 BOOL mend_command(void);
+
+// level.c
+
+// What Wine's commands return to end the blocks and loops that they are in.
+#define COMMAND_ABORTED (-999999)
+// level_failed says that the running command has failed, and which exit code cmd.exe has if it is the only command.
+void level_failed(ULONG code);
+// level_follows says what ERRORLEVEL is when the running command has ended.
+void level_follows(ULONG code);
+// level_exits says that the running command is exit.
+void level_exits(void);
+// level_ends is called when a command begins, and when it has ended.
+void level_ends(void);
+// level_prompts is called before a line is read.
+void level_prompts(void);
+// level_exit_code returns what Windows' cmd.exe ends with where Wine's ends with code.
+ULONG level_exit_code(ULONG code);
+void mend_level(HMODULE program);
 
 // builtins.c
 
-BOOL same_text(const WCHAR *a, const WCHAR *b);
 // Texts that command.c puts in the place of Wine's, and builtins.c looks for.
 #define COMMAND_UNKNOWN L"'%1' is not recognized as an internal or external command,\noperable program or batch file.\n"
-#define COMMAND_MISSING L"Could Not Find %1\n"
+#define COMMAND_UNEXPECTED L"%1 was unexpected at this time.\n"
+// command_asks is called before cmd.exe asks a question.
+void command_asks(void);
 // mend_builtins changes what the commands of cmd.exe print; program is cmd.exe.
 void mend_builtins(HMODULE program);
 // builtin_message returns the text that the running command has for a system error,
@@ -192,44 +204,24 @@ struct import {
     const char *name;
     void *replacement, *real;
 };
+BOOL same_text(const WCHAR *a, const WCHAR *b);
 void replace_imports(HMODULE program, const struct import *functions, SIZE_T count);
 
-// block.c and block_text.c
+// lines.c
 
-#define BLOCK_OPEN 0xfdd0  // noncharacters, which Unicode keeps for use inside of a program
-#define BLOCK_CLOSE 0xfdd1
-#define CHAIN_TEST 0xfdd5 // as the name of a variable: the last command has not failed
-#define BLOCK_LINE 8192 // MAXSTRING, of the longest line, in characters
-#define BLOCK_SIZE 65536 // of the longest block in a batch file, in bytes
-void mend_blocks(HMODULE program);
-// block_mark is called when a command begins, with NULL, and for rem with what follows.
-void block_mark(const WCHAR *command);
-// block_reads is called before a line is read. It reports whether that is one at the prompt, which is going to run.
-BOOL block_reads(const WCHAR *line);
-// block_prompt changes a line that was typed, or comes from a pipe.
-void block_prompt(WCHAR *line, DWORD size, DWORD *length);
-// mend_line changes a line, and returns its new length.
-SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size);
-// mend_batch_line changes the line that begins a text of a batch file, of which to has
-// length characters. base is where the text begins in the file.
-int mend_batch_line(const char *text, SIZE_T got, LONGLONG base, SIZE_T n, WCHAR *to, int length, int size);
-// block_shown returns what echo is to show of a changed line, or NULL if there is no
-// change. The caller frees it.
-WCHAR *block_shown(const WCHAR *text, SIZE_T n);
-// is_block_pipe reports whether a file stands for a pipe.
-BOOL is_block_pipe(const WCHAR *path);
+void mend_lines(HMODULE program);
+// lines_prompt is called when cmd.exe prompts for a line.
+void lines_prompt(void);
+// lines_typed is called with a line that was typed at the prompt. One without anything is followed by an empty line, for
+// which Wine has none.
+void lines_typed(const WCHAR *text, DWORD n);
 
-// decimal.c
+// parens.c
 
-// put_decimal writes a number, and returns how many characters that takes.
-SIZE_T put_decimal(WCHAR *to, ULONG v);
-
-// expand.c
-
-void mend_expansion(HMODULE program);
-// expand_line is called with a line that was read, as which variables in it are to be expanded. It returns the line's
-// new length.
-SIZE_T expand_line(WCHAR *text, SIZE_T n, SIZE_T size);
+// parens_command is called where a command may begin in a line that is parsed.
+void parens_command(WCHAR *text);
+// parens_forget is called when the line has been parsed.
+void parens_forget(void);
 
 // batch.c
 
@@ -242,6 +234,8 @@ void batch_program_ended(DWORD code);
 BOOL batch_interrupted(void);
 // batch_pending reports whether an event has come that batch_ending has not asked about.
 BOOL batch_pending(void);
+// batch_skips reports whether what is left is skipped, as batch_ending has said last.
+BOOL batch_skips(void);
 // batch_stops reports whether an event has come, and the command that runs is to end.
 BOOL batch_stops(void);
 // batch_read_interrupted tells that Ctrl+C has ended a read.
@@ -263,26 +257,8 @@ void batch_over(void);
 // interrupt.c
 
 void mend_interrupts(HMODULE program);
-
-// loop.c
-
-void mend_loops(HMODULE program);
-
-// chain.c
-
-void mend_chains(HMODULE program);
-// chain_command is called when a command begins, with its text.
-void chain_command(const WCHAR *text);
-// chain_calls says that the running command ends with ERRORLEVEL: call or exit.
-void chain_calls(BOOL exits);
-// chain_in_call reports whether it does.
-BOOL chain_in_call(void);
-// chain_level tells ERRORLEVEL, if it is known.
-BOOL chain_level(LONG *level);
-// chain_failed reports whether the last command has failed, for && and ||.
-BOOL chain_failed(void);
-// chain_error says that cmd.exe has printed an error of its own for the running command.
-void chain_error(void);
+// interrupt_skips reports whether a command that is skipped is to be taken for the one with this name.
+BOOL interrupt_skips(const WCHAR *name);
 
 // completion.c
 
@@ -295,9 +271,6 @@ BOOL read_completing(read_console read, HANDLE input, WCHAR *buffer, DWORD size,
 // console_ignores reports whether a control event leaves this process alone.
 BOOL console_ignores(ULONG_PTR event);
 BOOL mend_console(void);
-
-// The function behind the hook (delete.c).
-extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
 
 void *alloc_mem(SIZE_T size); // zeroed
 void free_mem(void *p);

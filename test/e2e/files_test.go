@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,10 @@ spec:
   - {name: settings, configMap: {name: settings}}
 `
 
+// volumeTime matches the directory in which the kubelet keeps the files of a ConfigMap
+// (Kubernetes, pkg/volume/util/atomic_writer.go).
+var volumeTime = regexp.MustCompile(`\.\.[0-9]{4}_[0-9_.]+`)
+
 // TestFiles checks that drive C has the directories that it has on Windows, and no others.
 func TestFiles(t *testing.T) {
 	t.Parallel()
@@ -119,7 +124,8 @@ func TestFiles(t *testing.T) {
 		want    string
 	}{
 		{[]string{"cmd.exe", "/c", `type C:\dev\greeting`}, "hello"},
-		{[]string{"cmd.exe", "/c", `type C:\run\greeting& dir /b C:\proc\settings`}, "hellogreeting"},
+		{[]string{"cmd.exe", "/c", `type C:\run\greeting& dir /b C:\proc\settings`},
+			"hello..TIME\n..data\ngreeting"},
 		{[]string{"powershell.exe", "-Command", `Get-Content /proc/settings/greeting`}, "hello"},
 		{[]string{"cmd.exe", "/c", `dir /b C:\dev`}, "greeting\ntermination-log"},
 		// What an image of Server Core has, and the places of the mounts. ProgramData
@@ -145,7 +151,8 @@ func TestFiles(t *testing.T) {
 				`BUILTIN\Users Allow  ReadAndExecute, Synchronize`},
 	} {
 		got := c.kubectl(t, append([]string{"exec", "-n", ns, "files", "--"}, row.command...)...)
-		if got = strings.TrimSpace(strings.ReplaceAll(got, "\r\n", "\n")); got != row.want {
+		got = volumeTime.ReplaceAllString(strings.ReplaceAll(got, "\r\n", "\n"), "..TIME")
+		if got = strings.TrimSpace(got); got != row.want {
 			t.Errorf("%q prints %q, want %q", row.command, got, row.want)
 		}
 	}

@@ -71,7 +71,8 @@ func testNamesInPods(t *testing.T, c *shared, ns string) {
 		}
 	}
 	for _, command := range []string{
-		"(Get-NetAdapter).Name", "(Get-NetIPInterface -AddressFamily IPv4)[1].InterfaceAlias",
+		"(Get-NetAdapter).Name",
+		"(Get-NetIPInterface -AddressFamily IPv4 | Where-Object InterfaceAlias -notlike Loopback*).InterfaceAlias",
 		"(cmd /c netsh interface ipv4 show interfaces | Select-String vEthernet | Out-String)",
 		"(ipconfig | Select-String vEthernet | Out-String)"} {
 		// The endpoint has the sandbox's ID, 64 digits, and the network's name.

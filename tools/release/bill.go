@@ -18,9 +18,9 @@ import (
 // noAssertion is SPDX's word for "not examined". The terms themselves are in licenses/.
 const noAssertion = "NOASSERTION"
 
-// bill returns the bill of materials: each program, each module that is linked into it, and each package of Debian in
-// the image (SPDX 2.3, in JSON).
-func (r release) bill(files []entry, deps []dependency, debian []debianPackage) ([]byte, error) {
+// bill returns the bill of materials: each program, each module that is linked into it, and each package of Debian,
+// those that are unpacked beside mullion and those that are installed in the image (SPDX 2.3, in JSON).
+func (r release) bill(files []entry, deps []dependency, unpacked, installed []debianPackage) ([]byte, error) {
 	root := &v2_3.Package{
 		PackageName:             "mullion",
 		PackageSPDXIdentifier:   "Package-mullion",
@@ -28,6 +28,7 @@ func (r release) bill(files []entry, deps []dependency, debian []debianPackage) 
 		PackageDownloadLocation: "https://" + own,
 		PackageLicenseConcluded: "Apache-2.0",
 		PackageLicenseDeclared:  "Apache-2.0",
+		PackageLicenseComments:  "mullion's own licence. Modules and packages of Debian in it have their own.",
 		PackageCopyrightText:    "Copyright The mullion Authors",
 	}
 	doc := &v2_3.Document{
@@ -45,7 +46,7 @@ func (r release) bill(files []entry, deps []dependency, debian []debianPackage) 
 	ids := map[string]common.ElementID{}
 	digest := sha256.New()
 	for _, e := range files {
-		if e.mode&0o111 == 0 {
+		if !e.isBuilt() {
 			continue
 		}
 		sum, err := e.sum()
@@ -66,18 +67,23 @@ func (r release) bill(files []entry, deps []dependency, debian []debianPackage) 
 			doc.Relationships = append(doc.Relationships, relation(ids[name], "DEPENDS_ON", p.PackageSPDXIdentifier))
 		}
 	}
-	if len(debian) > 0 {
+	contain := func(in, p *v2_3.Package) {
+		fmt.Fprintln(digest, p.PackageName, p.PackageVersion)
+		doc.Packages = append(doc.Packages, p)
+		doc.Relationships = append(doc.Relationships,
+			relation(in.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
+	}
+	for _, p := range unpacked {
+		contain(root, p.unpackedBill())
+	}
+	if len(installed) > 0 {
 		image := program(r.version, "mullion/node", "")
 		doc.Packages = append(doc.Packages, image)
 		doc.Relationships = append(doc.Relationships,
 			relation("DOCUMENT", "DESCRIBES", image.PackageSPDXIdentifier),
 			relation(image.PackageSPDXIdentifier, "CONTAINS", root.PackageSPDXIdentifier))
-		for _, d := range debian {
-			p := d.bill()
-			fmt.Fprintln(digest, d.name, d.version)
-			doc.Packages = append(doc.Packages, p)
-			doc.Relationships = append(doc.Relationships,
-				relation(image.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
+		for _, p := range installed {
+			contain(image, p.bill())
 		}
 	}
 	// The namespace names the content: it is the same if that is the same.
@@ -125,6 +131,16 @@ func (p debianPackage) bill() *v2_3.Package {
 			Locator:  "pkg:deb/debian/" + url.PathEscape(p.name) + "@" + url.QueryEscape(p.version),
 		}},
 	}
+}
+
+// unpackedBill describes a package of Debian in the directory wine.
+func (p debianPackage) unpackedBill() *v2_3.Package {
+	b := p.bill()
+	b.PackageSPDXIdentifier = id("Wine", p.name+"-"+p.version) // an image may have the same package installed
+	b.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: p.sum}}
+	b.PackageComment = "licences: " + wineDir + "usr/share/doc/" + p.name + "/copyright beside mullion"
+	b.PackageExternalReferences[0].Locator += "?distro=" + wineDistro
+	return b
 }
 
 func goModule(d dependency) *v2_3.Package {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,10 +16,9 @@ import (
 	"strings"
 )
 
-// needs are the packages of Debian 12 and Ubuntu 24.04 that a cluster needs: the packages
-// in hack/deps that are not for building.
-var needs = []string{"ca-certificates", "conmon", "e2fsprogs", "fonts-wine", "iproute2", "nftables", "runc", "wine",
-	"wine64"}
+// needs are the packages of Debian and Ubuntu that a cluster needs beside the release: the packages in hack/deps that
+// are not for building.
+var needs = []string{"ca-certificates", "e2fsprogs", "iproute2", "nftables", "runc"}
 
 // writeDeb writes a Debian package: the programs in /usr/lib/mullion, and mullion
 // in the path. dpkg-deb(1) packs it.
@@ -70,7 +70,8 @@ func debPath(e entry) string {
 	switch {
 	case e.name == "LICENSE":
 		return "usr/share/doc/mullion/copyright"
-	case e.mode&0o111 != 0, filepath.Ext(e.name) == ".tar": // programs, and images that they load
+	// Programs, images that they load, and Wine with its licences.
+	case e.mode&0o111 != 0, filepath.Ext(e.name) == ".tar", strings.HasPrefix(e.name, wineDir):
 		return "usr/lib/mullion/" + e.name
 	}
 	return "usr/share/doc/mullion/" + e.name
@@ -107,12 +108,19 @@ Description: Kubernetes clusters with emulated Windows nodes on one machine
  mullion runs upstream's control plane and, on emulated Windows hosts,
  upstream's unmodified kubelet.exe, kube-proxy.exe and network plugins.
  It needs neither Windows nor a virtual machine.
+ .
+ mullion's own licence is Apache-2.0. Wine and other packages of Debian 13 are
+ in /usr/lib/mullion/wine, with their licences in usr/share/doc there, and
+ /usr/share/doc/mullion/SOURCES.txt offers their sources.
 `, debVersion(r.version), (size+1023)/1024, strings.Join(needs, ", "))
 }
 
 func (e entry) copyTo(name string) (n int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return 0, err
+	}
+	if e.mode.Type() == fs.ModeSymlink {
+		return 0, os.Symlink(string(e.text), name)
 	}
 	in, _, err := e.open()
 	if err != nil {

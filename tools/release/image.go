@@ -29,34 +29,10 @@ import (
 var process1 []byte
 
 // imageLicenses is an SPDX expression: mullion's own licence, and the licences of the Debian packages that require
-// their source (Wine, bash, coreutils, nftables and others). The rest are in usr/share/doc/PACKAGE/copyright.
+// their source (Wine, bash, coreutils, nftables and others). The rest are in usr/share/doc/PACKAGE/copyright, of the
+// image and of usr/lib/mullion/wine.
 const imageLicenses = "Apache-2.0 AND GPL-2.0-or-later AND GPL-3.0-or-later AND LGPL-2.1-or-later AND " +
 	"LicenseRef-usr-share-doc-copyright"
-
-// sources returns the offer of the source of an image's packages, as the GNU licences require it with
-// programs (GPL-2.0 section 3b, GPL-3.0 section 6b), with a line for each package.
-func (r release) sources(packages []debianPackage) []byte {
-	var text strings.Builder
-	fmt.Fprintf(&text, `The image of mullion %s contains unmodified packages of Debian. Their licences are in
-/usr/share/doc/PACKAGE/copyright. Some are under the GNU General Public License or the GNU
-Lesser General Public License.
-
-You get the complete source of each package from Debian, under the name and the version of
-its source package below:
-
-    apt-get source SOURCE=VERSION
-
-Debian's snapshot archive keeps versions that Debian has replaced. If you cannot get a source
-there, the authors of mullion give it to everyone, for three years after the release, for no
-more than the cost of the copy: open an issue at https://%s.
-
-PACKAGE VERSION SOURCE VERSION
-`, r.version, own)
-	for _, p := range packages {
-		fmt.Fprintln(&text, p.name, p.version, p.source, p.sourceVersion)
-	}
-	return []byte(text.String())
-}
 
 // writeImage writes an image that runs a whole cluster in one privileged container: the files of packages that are
 // installed on this machine, and the release. The archive is one of the OCI's layouts with the manifest.json of
@@ -75,7 +51,7 @@ func (r release) writeImage(name string, files []entry) (err error) {
 	if err != nil {
 		return err
 	}
-	own := append(slices.Clone(files), entry{name: "SOURCES.txt", text: r.sources(packages), mode: 0o644})
+	own := slices.Clone(files)
 	for i := range own {
 		own[i].name = debPath(own[i])
 	}

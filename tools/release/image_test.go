@@ -24,15 +24,13 @@ import (
 // that is not a package's.
 func TestImage(t *testing.T) {
 	r := newRelease(t)
-	files, err := r.files()
+	r.only = "image"
+	dir := t.TempDir()
+	written, err := r.write(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	archive := filepath.Join(dir, "image.tar")
-	if err := r.writeImage(archive, files); err != nil {
-		t.Fatal(err)
-	}
+	archive := filepath.Join(dir, written[1])
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("%q is left, %v", left, err)
 	}
@@ -78,7 +76,8 @@ func TestImage(t *testing.T) {
 	}
 	for name, to := range map[string]string{"bin": "usr/bin", "usr/bin/bash": "", "usr/lib/mullion/process1": "",
 		"usr/bin/mullion": "../lib/mullion/mullion", "usr/lib/mullion/linux/pause.tar": "", "tmp/": "", "proc/": "",
-		"usr/share/doc/mullion/SOURCES.txt": "", "usr/share/doc/bash/copyright": ""} {
+		"usr/share/doc/mullion/SOURCES.txt": "", "usr/lib/mullion/wine/lib": "usr/lib",
+		"usr/lib/mullion/wine/usr/lib/wine/wine64": "", "usr/share/doc/bash/copyright": ""} {
 		if at, ok := got[name]; !ok || at != to {
 			t.Errorf("%s: there %t, a link to %q; want %q", name, ok, at, to)
 		}
@@ -109,9 +108,14 @@ func names(t *testing.T, archive io.Reader, into map[string]string) {
 	}
 }
 
-// TestSources: the bill of materials and the offer of sources name each package of the image with the package that it
-// was built from.
+// TestSources: the bill of materials and the offer of sources name each package of Debian with the package that it was
+// built from.
 func TestSources(t *testing.T) {
+	r := newRelease(t)
+	unpacked, err := r.unpackedPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
 	packages, err := closureOf([]string{"libc-bin"})
 	if err != nil {
 		t.Fatal(err)
@@ -120,16 +124,23 @@ func TestSources(t *testing.T) {
 	if at < 0 || packages[at].source != "glibc" || packages[at].sourceVersion == "" {
 		t.Fatalf("%+v", packages)
 	}
-	r := newRelease(t)
-	line := "libc-bin " + packages[at].version + " glibc " + packages[at].sourceVersion + "\n"
-	if text := string(r.sources(packages)); !strings.Contains(text, line) {
-		t.Errorf("%q is not in %s", line, text)
+	text := string(r.sources(unpacked, packages))
+	for _, line := range []string{"wine64 1:10.0+b2 wine 1:10.0\n",
+		"libc-bin " + packages[at].version + " glibc " + packages[at].sourceVersion + "\n"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%q is not in %s", line, text)
+		}
 	}
-	bill, err := r.bill(nil, nil, packages)
+	if text := string(r.sources(unpacked, nil)); strings.Contains(text, "In the image") {
+		t.Errorf("the offer of an archive names packages of the image: %s", text)
+	}
+	bill, err := r.bill(nil, nil, unpacked, packages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pkg:deb/debian/libc-bin@", "built from: glibc " + packages[at].sourceVersion} {
+	for _, want := range []string{"pkg:deb/debian/libc-bin@", "built from: glibc " + packages[at].sourceVersion,
+		"pkg:deb/debian/wine64@1%3A10.0%2Bb2?distro=trixie", "built from: wine 1:10.0\"", "0123abcd",
+		"wine/usr/share/doc/wine64/copyright beside mullion"} {
 		if !strings.Contains(string(bill), want) {
 			t.Errorf("%q is not in %s", want, bill)
 		}

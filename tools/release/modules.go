@@ -32,7 +32,7 @@ const own = "github.com/mullion-k8s/mullion"
 func dependencies(files []entry) ([]dependency, error) {
 	found := map[module.Version]*dependency{}
 	for _, e := range files {
-		if e.mode&0o111 == 0 || e.source == "" {
+		if !e.isBuilt() {
 			continue
 		}
 		info, err := buildinfo.ReadFile(e.source)

@@ -39,6 +39,11 @@ type entry struct {
 	mode   fs.FileMode
 }
 
+// isBuilt reports whether the file is a program or a library that `make build` has compiled.
+func (e entry) isBuilt() bool {
+	return e.mode&0o111 != 0 && e.source != "" && !strings.HasPrefix(e.name, wineDir)
+}
+
 // notReleased are the names of files in bin/ for developers only.
 var notReleased = []string{"fuzz", "image", "peers", "tools", "vm"}
 
@@ -63,13 +68,17 @@ func (r release) write(out string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var debian []debianPackage
+	unpacked, err := r.unpackedPackages()
+	if err != nil {
+		return nil, err
+	}
+	var installed []debianPackage
 	if r.only == "" || r.only == "image" {
-		if debian, err = closureOf(r.packages); err != nil {
+		if installed, err = closureOf(r.packages); err != nil {
 			return nil, err
 		}
 	}
-	bom, err := r.bill(files, deps, debian)
+	bom, err := r.bill(files, deps, unpacked, installed)
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +96,17 @@ func (r release) write(out string) ([]string, error) {
 	for _, f := range []struct {
 		kind, name string
 		write      func(name string, files []entry) error
+		sources    []byte
 	}{
-		{"archive", base + "_linux_amd64.tar.gz", r.writeArchive},
-		{"deb", base + "_amd64.deb", r.writeDeb},
-		{"image", base + "_linux_amd64_image.tar", r.writeImage},
+		{"archive", base + "_linux_amd64.tar.gz", r.writeArchive, r.sources(unpacked, nil)},
+		{"deb", base + "_amd64.deb", r.writeDeb, r.sources(unpacked, nil)},
+		{"image", base + "_linux_amd64_image.tar", r.writeImage, r.sources(unpacked, installed)},
 	} {
 		if r.only != "" && r.only != f.kind {
 			continue
 		}
-		if err := f.write(filepath.Join(out, f.name), files); err != nil {
+		offer := entry{name: "SOURCES.txt", text: f.sources, mode: 0o644}
+		if err := f.write(filepath.Join(out, f.name), append(slices.Clone(files), offer)); err != nil {
 			return nil, fmt.Errorf("write %s: %w", f.name, err)
 		}
 		names = append(names, f.name)
@@ -127,7 +138,7 @@ func (r release) checkVersion() error {
 	return fmt.Errorf("CHANGELOG.md has no heading \"## %s\": say there what changed", r.version)
 }
 
-// files lists the release's files except licenses and the bill of materials.
+// files lists the release's files except licenses, the bill of materials and the offer of sources.
 func (r release) files() ([]entry, error) {
 	all, err := r.programs()
 	if err != nil {
@@ -169,14 +180,36 @@ func (r release) programs() ([]entry, error) {
 		if d.IsDir() || ofTests.MatchString(path) {
 			return nil
 		}
-		mode := fs.FileMode(0o755)
-		if filepath.Ext(path) == ".tar" {
-			mode = 0o644 // an image, not a program
+		e := entry{name: filepath.ToSlash(relative), source: path, mode: 0o755}
+		switch {
+		case strings.HasPrefix(e.name, wineDir):
+			e, err = unpackedEntry(e, d)
+		case filepath.Ext(path) == ".tar":
+			e.mode = 0o644 // an image, not a program
 		}
-		all = append(all, entry{name: filepath.ToSlash(relative), source: path, mode: mode})
-		return nil
+		all = append(all, e)
+		return err
 	})
 	return all, err
+}
+
+// unpackedEntry completes the entry of a file of a Debian package.
+func unpackedEntry(e entry, d fs.DirEntry) (entry, error) {
+	switch d.Type() {
+	case 0:
+		info, err := d.Info()
+		if err != nil {
+			return entry{}, err
+		}
+		if info.Mode()&0o111 == 0 {
+			e.mode = 0o644
+		}
+		return e, nil
+	case fs.ModeSymlink:
+		to, err := os.Readlink(e.source)
+		return entry{name: e.name, text: []byte(to), mode: fs.ModeSymlink}, err
+	}
+	return entry{}, fmt.Errorf("%s is %s: a package has files, directories and links only", e.source, d.Type())
 }
 
 func (e entry) open() (io.ReadCloser, int64, error) {

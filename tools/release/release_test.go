@@ -45,6 +45,17 @@ func newRelease(t *testing.T) release {
 	}
 	write(t, filepath.Join(r.bin, "native/winemend.dll"), "MZ")
 	write(t, filepath.Join(r.bin, "linux/pause.tar"), "an image")
+	write(t, filepath.Join(r.bin, "wine/usr/lib/wine/wine64"), "\x7fELF")
+	write(t, filepath.Join(r.bin, "wine/usr/lib/libc.so.6"), "\x7fELF")
+	write(t, filepath.Join(r.bin, "wine/usr/share/doc/wine64/copyright"), "terms of Wine")
+	write(t, filepath.Join(r.bin, "wine/packages.json"),
+		`{"packages": [{"name": "wine64", "version": "1:10.0+b2", "sha256": "0123abcd"}], "list": "4567"}`)
+	if err := errors.Join(os.Chmod(filepath.Join(r.bin, "wine/usr/lib/libc.so.6"), 0o600),
+		os.Symlink("usr/lib", filepath.Join(r.bin, "wine/lib"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(r.root, "native/packages.txt"),
+		"# A comment.\n\nwine64 1:10.0+b2 amd64 pool/main/w/wine/wine64_10.0+b2_amd64.deb 4 0123abcd\n")
 	write(t, filepath.Join(r.root, "LICENSE"), "terms")
 	write(t, filepath.Join(r.root, "README.md"), "read me")
 	write(t, filepath.Join(r.root, "CHANGELOG.md"), "# Changelog\n\n## v1.2.3\n\n## v1.2.2\n")
@@ -88,10 +99,15 @@ func TestWrite(t *testing.T) {
 	got := list(t, filepath.Join(first, names[1]))
 	own := slices.DeleteFunc(slices.Clone(got), func(s string) bool { return strings.Contains(s, "/licenses/") })
 	if want := []string{"mullion/", "mullion/CHANGELOG.md", "mullion/LICENSE", "mullion/README.md",
-		"mullion/examples/", "mullion/examples/a.yaml", "mullion/linux/", "mullion/linux/pause.tar",
+		"mullion/SOURCES.txt", "mullion/examples/", "mullion/examples/a.yaml", "mullion/linux/",
+		"mullion/linux/pause.tar",
 		"mullion/mullion", "mullion/mullion.spdx.json",
 		"mullion/native/", "mullion/native/winemend.dll", "mullion/windows/",
-		"mullion/windows/kubelet.exe"}; !slices.Equal(own, want) {
+		"mullion/windows/kubelet.exe", "mullion/wine/", "mullion/wine/lib", "mullion/wine/packages.json",
+		"mullion/wine/usr/", "mullion/wine/usr/lib/", "mullion/wine/usr/lib/libc.so.6", "mullion/wine/usr/lib/wine/",
+		"mullion/wine/usr/lib/wine/wine64", "mullion/wine/usr/share/", "mullion/wine/usr/share/doc/",
+		"mullion/wine/usr/share/doc/wine64/",
+		"mullion/wine/usr/share/doc/wine64/copyright"}; !slices.Equal(own, want) {
 		t.Errorf("the archive has %q", own)
 	}
 	for _, want := range []string{"mullion/licenses/github.com/spdx/tools-golang@", "mullion/licenses/go@go"} {
@@ -105,10 +121,17 @@ func TestWrite(t *testing.T) {
 	}
 	contents, err := exec.Command("dpkg-deb", "--contents", filepath.Join(first, names[2])).CombinedOutput()
 	for _, want := range []string{"root/root", "./usr/bin/mullion -> ../lib/mullion/mullion",
+		"./usr/lib/mullion/wine/lib -> usr/lib", "./usr/lib/mullion/wine/usr/share/doc/wine64/copyright",
+		"./usr/lib/mullion/wine/packages.json", "./usr/share/doc/mullion/SOURCES.txt",
 		"./usr/lib/mullion/native/winemend.dll", "./usr/lib/mullion/linux/pause.tar",
 		"./usr/share/doc/mullion/copyright"} {
 		if err != nil || !strings.Contains(string(contents), want) {
 			t.Errorf("the package lacks %q: %v, %s", want, err, contents)
+		}
+	}
+	for line := range strings.Lines(string(contents)) {
+		if strings.HasSuffix(line, "libc.so.6\n") && !strings.HasPrefix(line, "-rw-r--r-- ") {
+			t.Errorf("the mode of a library is %s", line)
 		}
 	}
 }
@@ -180,6 +203,23 @@ func TestMissing(t *testing.T) {
 	}
 	if _, err := r.write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "run 'make build'") {
 		t.Errorf("without programs: %v", err)
+	}
+	for name, want := range map[string]string{
+		"wine/packages.json":                  "run 'make build'",
+		"wine/usr/share/doc/wine64/copyright": "find the licence of wine64",
+	} {
+		r = newRelease(t)
+		if err := os.Remove(filepath.Join(r.bin, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.write(t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	r = newRelease(t)
+	write(t, filepath.Join(r.root, "native/packages.txt"), "")
+	if _, err := r.write(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has wine64") {
+		t.Errorf("with a package that is not in the list: %v", err)
 	}
 	r = newRelease(t)
 	write(t, filepath.Join(r.bin, "windows/other.exe"), "MZ")

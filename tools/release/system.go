@@ -25,13 +25,11 @@ var system = []string{"base-files", "bash", "coreutils", "grep", "libc-bin", "pr
 var left = []string{"etc/", "usr/share/bash-completion/", "usr/share/doc-base/", "usr/share/info/",
 	"usr/share/lintian/", "usr/share/locale/", "usr/share/man/"}
 
-// zlib is a library that the package libwine makes when it is installed, so that dpkg does not list it.
-const zlib = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows/zlib1.dll"
-
-// debianPackage is an installed package of the distribution, and the source package that it was built from.
+// debianPackage is a package of Debian, and the source package that it was built from.
 type debianPackage struct {
-	qualified                            string // the name, with the architecture where dpkg needs it
 	name, version, source, sourceVersion string
+	qualified                            string // of an installed one: the name, with the architecture if dpkg needs it
+	sum                                  string // of an unpacked one: the SHA-256 checksum of the .deb file
 }
 
 // packageFiles returns the files of installed packages. The image's distribution is the machine's.
@@ -61,9 +59,6 @@ func packageFiles(packages []debianPackage) (files []entry, err error) {
 		}
 		files = append(files, e)
 	}
-	if e, err := installed(zlib); err == nil && !seen[zlib] {
-		files = append(files, e)
-	}
 	authorities, err := authorities(files)
 	if err != nil {
 		return nil, err
@@ -81,7 +76,8 @@ func closureOf(packages []string) ([]debianPackage, error) {
 	have := map[string]debianPackage{}
 	for line := range strings.Lines(all) {
 		if f := strings.Fields(line); len(f) == 6 && f[0] == "installed" && have[f[2]].name == "" {
-			have[f[2]] = debianPackage{f[1], f[2], f[3], f[4], f[5]}
+			have[f[2]] = debianPackage{qualified: f[1], name: f[2], version: f[3], source: f[4],
+				sourceVersion: f[5]}
 		}
 	}
 	for _, p := range packages {

@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == "/guest" {
 		os.Exit(guest(os.Args[1:]))
 	}
+	testenv.EnterWine()
 	os.Exit(m.Run())
 }
 

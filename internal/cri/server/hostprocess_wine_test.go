@@ -28,7 +28,7 @@ func newHostLab(t *testing.T) *lab {
 	t.Helper()
 	l := newWineLab(t)
 	l.stop()
-	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin("native"), slog.New(slog.DiscardHandler))
+	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin(), slog.New(slog.DiscardHandler))
 	must(t, err)
 	template, err := rt.HostPrefix(t.Context(), l.cfg.Build)
 	must(t, err)

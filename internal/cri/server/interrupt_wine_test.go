@@ -107,6 +107,8 @@ func TestInterruptTyped(t *testing.T) {
 	}
 	p.typing("for /l %i in (3,-1,1) do @echo %i" + enterKey)
 	p.shows("3\n2\n1\n\nC:\\i>")
+	p.typing("cls" + enterKey + enterKey + " " + enterKey)
+	p.shows("C:\\i>\n\nC:\\i>\n\nC:\\i>")
 	p.typing("exit 4" + enterKey)
 	if code := p.ends(); code != 4 {
 		t.Errorf("code %d", code)

@@ -32,7 +32,7 @@ func newWineLab(t testing.TB) *lab {
 	cache := testenv.Cache(t)
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
 	return newLabWith(t, func(cfg *Config) {
-		rt, err := wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log)
+		rt, err := wine.OpenRuntime(ctx, cache, testenv.Bin(), log)
 		must(t, err)
 		standIns, err := standin.Prepare(ctx, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"),
 			PowerShell: testenv.Bin("windows", "powershell.exe")}, log)

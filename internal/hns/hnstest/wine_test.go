@@ -28,6 +28,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
+func TestMain(m *testing.M) {
+	testenv.EnterWine()
+	m.Run()
+}
+
 // prefixed is a Wine prefix with the DLLs of native/.
 type prefixed struct{ dir string }
 

@@ -28,6 +28,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
+// FilledPrefix is where FillPrefix mounts the prefix.
+const FilledPrefix = "/.wine"
+
+// FillMounts lists the directories of a runtime, empty, on which FillPrefix mounts file systems.
+func FillMounts() []string { return []string{FilledPrefix, "/dev", "/proc", "/tmp"} }
+
 // Config describes the program to start. The zero value of each field means "not given".
 type Config struct {
 	Root        string   // directory that is drive C:

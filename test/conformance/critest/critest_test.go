@@ -50,6 +50,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
+func TestMain(m *testing.M) {
+	testenv.EnterWine()
+	m.Run()
+}
+
 var focus = flag.String("focus", "", "run only the specs that match")
 
 // inside says that the process is in the namespaces that the test made.
@@ -148,7 +153,7 @@ func start(t *testing.T) host {
 	cache := testenv.Cache(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	build := must(winver.Parse("2019"))(t)
-	rt := must(wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log))(t)
+	rt := must(wine.OpenRuntime(ctx, cache, testenv.Bin(), log))(t)
 	h := host{wine: wine.Host{Runtime: rt.Dir, Prefix: filepath.Join(dir, "prefix")},
 		drive: filepath.Join(dir, "prefix", "drive_c")}
 	template := must(rt.HostPrefix(ctx, build))(t)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/windows"
 )
 
 // links tries the operations of programs on symbolic links.
@@ -162,7 +164,17 @@ func removeAll(t *probe) {
 		t.errorf("Stat after RemoveAll: %v", err)
 	}
 	expectContent(t, filepath.Join(outside, "kept"), "x")
-	t.must(os.RemoveAll(outside))
+
+	// The name of an open file goes at once, so its directory can go too.
+	name, err := windows.UTF16PtrFromString(filepath.Join(outside, "kept"))
+	t.must(err)
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	open, err := windows.CreateFile(name, windows.GENERIC_READ, share, nil, windows.OPEN_EXISTING, 0, 0)
+	t.must(err)
+	if err := os.RemoveAll(outside); err != nil {
+		t.errorf("RemoveAll with an open file: %v", err)
+	}
+	t.must(windows.CloseHandle(open))
 
 	// os.Root uses the same calls with a directory handle.
 	dir, err = os.MkdirTemp("", "root")
