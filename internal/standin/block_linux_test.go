@@ -289,3 +289,40 @@ c\)
 
 C:\\work>if 1==2 \(echo no\) & \(echo no\) 
 `
+
+// parensBatch has parentheses in texts that an if runs. In its output no line says "no".
+var parensBatch = []string{
+	"if exist one echo 1 (it)", "if not exist one echo (no)", "if 1==2 (echo no) else echo 2 (it)",
+	"if 1==1 (", "  echo 3 (it^)", "  for %%i in (4 5) do echo %%i (it^)", "  if 1==1 (echo 6) else (echo no)",
+	") else (", "  echo (no^)", ")",
+	"for %%i in (7 no) do if %%i==7 echo %%i (it) & echo (8)", "for %%i in (9) do if 1==1 (echo %%i) else (echo no)",
+	"set P=C:\\Files (x86)", "if 1==1 echo %P%", "if 1==1 (echo \"%P%\")", "if 1==1 set A=(10)", "echo %A%",
+	"if 1==1 set /a A=(10+1) * 1", "echo %A%", "if 1==1 echo (12)>f& type f", "if 1==1 rem (no", "call :sub (14)",
+	"if 1==1 >f (echo 15)", "type f", "if 1==1 cd . && (echo 16) & (echo 17)", "if \"(\"==\"(\" echo 18 \"(\" (it)",
+	"if 1==1 if 1==1 echo 19 (it) (it)", "if 1==1 @echo 20 (it)", "if 1==1 echo 21 ^(it)", "goto :eof",
+	":sub", "if 1==1 echo 13 %1 (it)",
+}
+
+const parensOutput = `1 \(it\)
+2 \(it\)
+3 \(it\)
+4 \(it\)
+5 \(it\)
+6
+7 \(it\) 
+\(8\)
+9
+C:\\Files \(x86\)
+"C:\\Files \(x86\)"
+\(10\)
+11
+\(12\)
+13 \(14\) \(it\)
+15
+16
+17
+18 "\(" \(it\)
+19 \(it\) \(it\)
+20 \(it\)
+21 \(it\)
+`

@@ -117,7 +117,9 @@ sub
 `},
 		"codes": {[]string{"ehco x 2>nul", "echo %ERRORLEVEL%", "cd nodir 2>nul", "echo %ERRORLEVEL%",
 			"type nofile 2>nul", "echo %ERRORLEVEL%", "del nofile 2>nul", "echo %ERRORLEVEL%",
-			"ren nofile x 2>nul", "echo %ERRORLEVEL%"}, "9009\n1\n1\n0\n1\n"},
+			"ren nofile x 2>nul", "echo %ERRORLEVEL%", "cd .", `2>nul (echo x>nodir\x)`, "echo %ERRORLEVEL%",
+			"cd .", "x: 2>nul", "echo %ERRORLEVEL%", "set /a 1/0 2>nul", "echo %ERRORLEVEL%", "cmd /c exit 3",
+			"rd nodir 2>nul", "echo %ERRORLEVEL%"}, "9009\n1\n1\n0\n1\n1\n1\n1073750993\n3\n"},
 		"set": {[]string{"set Path", "cmd /c set SystemRoot", "set com", "set public"},
 			`Path=C:\\Windows\\system32;.*
 PATHEXT=\.COM;\.EXE;\.BAT;\.CMD;.*
@@ -125,7 +127,19 @@ SystemRoot=C:\\Windows
 CommonProgramFiles=(?s:.*)ComSpec=C:\\Windows\\system32\\cmd.exe
 PUBLIC=C:\\Users\\Public
 `},
-		"blocks": {blockBatch, blockOutput}, "chains": {chainBatch, chainOutput}, "pipes": {pipeBatch, pipeOutput},
+		"input": {[]string{"echo echo x>in", "echo exit 4 >>in", "cmd <in", "echo %ERRORLEVEL%",
+			`for %%i in ("a b") do echo y>%%i`, `type "a b"`},
+			`Microsoft Windows \[Version 10.0.17763\]
+
+C:\\work>echo x
+x
+
+C:\\work>exit 4 
+4
+y
+`},
+		"parentheses": {parensBatch, parensOutput},
+		"blocks":      {blockBatch, blockOutput}, "chains": {chainBatch, chainOutput}, "pipes": {pipeBatch, pipeOutput},
 		"branches": {branchBatch, branchOutput},
 	} {
 		t.Run("cmd: "+name, func(t *testing.T) {
@@ -173,6 +187,8 @@ func testPipedLines(t *testing.T, b *box) {
 			"cmd\nBANNERecho inner\ninner\nPROMPTexit 2\nPROMPTecho %ERRORLEVEL%\n2\nPROMPT", 0},
 		"variables": {[]string{"set A=1&& echo %A%", "echo %A%", "exit 5"},
 			"set A=1&& echo %A%\n%A%\nPROMPTecho %A%\n1\nPROMPTexit 5\n", 5},
+		"a block": {[]string{"(", "echo a", "echo b", ") >C:\\work\\f", "", "type C:\\work\\f"},
+			"(\nMore? echo a\nMore? echo b\nMore? ) >C:\\work\\f\nPROMPT\nPROMPTtype C:\\work\\f\na\nb\nPROMPT", 0},
 		"several lines": {[]string{"(", "echo a", "echo b)", "type nofile || echo c"},
 			"(\nMore? echo a\nMore? echo b)\na\nb\nPROMPTtype nofile || echo c\n" +
 				"The system cannot find the file specified.\nc\nPROMPT", 0},

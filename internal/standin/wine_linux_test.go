@@ -156,9 +156,12 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{"cd nodir", "The system cannot find the path specified.\n", 1},
 		{"x:", "The system cannot find the drive specified.\n", 1},
 		{"if", syntax, 1},
+		{"for", syntax, 1},
 		{"set /a 1/0", "Divide by zero error.\n", 1073750993},
+		{"set /a 1+", "Missing operand.\n", 1073750989},
 		{"set nothing", "Environment variable nothing not defined\n", 1},
 		{`echo x>nodir\file`, "The system cannot find the path specified.\n", 1},
+		{"assoc .nosuch", "File association not found for extension .nosuch\n", 1},
 		{"call :label", "Invalid attempt to call batch label outside of batch script.\n", 1},
 		{`(echo X)>C:\f& type C:\f`, "X\n", 0},
 		{`(echo a&echo b) | findstr b`, "b\n", 0},
@@ -169,6 +172,9 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{"cmd /c exit 3 || cmd /c exit 5", "", 5},
 		{"cmd /c exit 3 && exit 4", "", 3},
 		{"echo a b|findstr a&&exit 7", "a b\n", 7},
+		{"for %i in (1 2) do echo %i& echo -", "1\n-\n2\n-\n", 0},
+		{"ver >nul && if 1==2 echo no& (echo no)", "", 0},
+		{"if 1==1 echo yes (really)& echo no (b)", "yes (really)\nno (b)\n", 0},
 		{`echo a b|(findstr a & echo c)`, "a b\nc\n", 0},
 		// Variables have the values of the time when the line was read.
 		{"set A=1&& echo %A%", "%A%\n", 0},
@@ -182,6 +188,7 @@ func testCommandPrompt(t *testing.T, b *box) {
 		// exit without a number keeps ERRORLEVEL.
 		{"cmd /c exit 3 & exit", "", 3},
 		{"cmd /c exit 3 & exit /b", "", 3},
+		{"type nofile & exit", "The system cannot find the file specified.\n", 1},
 		{"cmd /c exit 3 & exit /b 0", "", 0},
 		// The last command decides, or exit does.
 		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},

@@ -117,6 +117,9 @@ static BOOL read_line(HANDLE from, char *buffer, DWORD size, DWORD *done)
     batch_over();
     level_prompts();
     if (*done && prompted) show_line(buffer, *done);
+    DWORD n = 0;
+    while (n < *done && (unsigned char)buffer[n] <= ' ') n++;
+    if (*done && prompted && n == *done) show_line(NULL, 0); // as lines_typed does
     prompted = FALSE;
     return ok || *done;
 }
