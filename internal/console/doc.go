@@ -18,5 +18,5 @@
 // Sources: Microsoft's documentation of the console functions
 // (learn.microsoft.com/windows/console) and of its escape sequences
 // (console-virtual-terminal-sequences), and the messages between Wine's
-// programs, server and console host (include/wine/condrv.h of Wine 8).
+// programs, server and console host (include/wine/condrv.h of Wine 10).
 package console

@@ -52,7 +52,7 @@ BOOL replace_function(const WCHAR *module, const char *name, void *replacement)
     return overwrite_code(at, jump, sizeof(jump));
 }
 
-// A system call of Wine 8 and 9 begins with these 16 bytes, of which eight are
+// A system call of Wine 10 begins with these 16 bytes, of which eight are
 // the same everywhere (tools/winebuild/import.c, output_syscalls):
 //
 //   4c 8b d1                  mov r10, rcx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Symbolic links. Wine 8 to 10 follow those of Linux and can do nothing else
+// Symbolic links. Wine 10 follows those of Linux and can do nothing else
 // with them: CreateSymbolicLinkW reports success and makes nothing, a handle
 // for a link is a handle for its target, so that removing or renaming the link
 // hits the target.

@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // QueryServiceConfig2 and ChangeServiceConfig2 know descriptions and little
-// else in Wine 8. Programs that set up a service ask for more: Go's
+// else in Wine 10. Programs that set up a service ask for more: Go's
 // mgr.Service.Config reads three levels and fails if one is unknown.
 //
 // Windows' service manager sees the end of a service's process at once. Wine's goes on

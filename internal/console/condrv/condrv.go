@@ -4,7 +4,7 @@
 // Package condrv connects Wine's server and the console host. The server queues
 // the console calls of programs. In one server request, get_next_console_request,
 // the host answers the last call and requests the next one (server/protocol.def of
-// Wine 8; the same in 9).
+// Wine 10).
 package condrv
 
 import "encoding/binary"
