@@ -10,6 +10,15 @@
 // A jump to any address: mov rax, imm64; jmp rax. rax carries no argument.
 #define JUMP_SIZE 12
 
+// winemend_failed counts the functions that could not be replaced, for the tests of internal/wine.
+__declspec(dllexport) LONG winemend_failed;
+
+static void *not_replaced(void)
+{
+    winemend_failed++;
+    return NULL;
+}
+
 static void write_jump(unsigned char *at, const void *to)
 {
     at[0] = 0x48;
@@ -47,9 +56,9 @@ BOOL replace_function(const WCHAR *module, const char *name, void *replacement)
 {
     unsigned char jump[JUMP_SIZE];
     void *at = find_function(module, name);
-    if (!at) return FALSE;
     write_jump(jump, replacement);
-    return overwrite_code(at, jump, sizeof(jump));
+    if (at && overwrite_code(at, jump, sizeof(jump))) return TRUE;
+    return not_replaced() != NULL;
 }
 
 // A system call of Wine 10 begins with these 16 bytes, of which eight are
@@ -102,7 +111,7 @@ void *hook_syscall(const char *name, void *replacement)
     static const unsigned char head[] = {0x4c, 0x8b, 0xd1, 0xb8};
     static const unsigned char tail[] = {0xf6, 0x04, 0x25, 0x08, 0x03, 0xfe, 0x7f, 0x01};
     unsigned char *at = find_function(L"ntdll.dll", name);
-    if (!at || memcmp(at, head, sizeof(head)) || memcmp(at + 8, tail, sizeof(tail))) return NULL;
+    if (!at || memcmp(at, head, sizeof(head)) || memcmp(at + 8, tail, sizeof(tail))) return not_replaced();
     return put_trampoline(at, STUB_SIZE, replacement);
 }
 
@@ -116,6 +125,7 @@ static unsigned instruction_size(const unsigned char *p)
     if (p[0] == 0x41 && p[1] >= 0x50 && p[1] <= 0x57) return 2;     // push r8-r15
     if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec) return 4;     // sub rsp, imm8
     if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec) return 7;     // sub rsp, imm32
+    if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xc4) return 4;     // add rsp, imm8: of a negative number
     if ((p[0] & 0xfb) == 0x48 && p[1] == 0x89 && (p[2] & 0xc0) == 0xc0) return 3; // mov r64, r64
     if ((p[0] & 0xfb) == 0x48 && p[1] == 0x89 && (p[2] & 0xc7) == 0x44 && p[3] == 0x24) return 5; // mov [rsp+8], r64
     if (p[0] == 0x89 && (p[1] & 0xc0) == 0xc0) return 2;            // mov r32, r32
@@ -129,10 +139,10 @@ void *hook_function(const WCHAR *module, const char *name, void *replacement)
     unsigned size = 0;
     while (at && size < JUMP_SIZE) {
         unsigned n = instruction_size(at + size);
-        if (!n) return NULL;
+        if (!n) return not_replaced();
         size += n;
     }
-    return at ? put_trampoline(at, size, replacement) : NULL;
+    return at ? put_trampoline(at, size, replacement) : not_replaced();
 }
 
 // The process heap stands at this place of the PEB on every 64-bit Windows.

@@ -32,6 +32,7 @@ func main() {
 		"escape":    escape,
 		"drive":     drive,
 		"security":  security,
+		"replaced":  replaced,
 	}
 	if len(os.Args) < 2 || checks[os.Args[1]] == nil {
 		var names []string
