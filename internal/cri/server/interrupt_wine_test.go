@@ -71,6 +71,8 @@ func TestInterruptTyped(t *testing.T) {
 		{"in a block", "(for /l %i in (0,0,1) do @echo round) & echo after", "round"},
 		{"writes a file", "for /l %i in (0,0,1) do @(echo %i>file & echo written)", "written"},
 		{"a program in a loop", "for /l %i in (1,1,9) do @ping -t 127.0.0.1", "Reply"},
+		{"a program by its path", `for /l %i in (0,0,1) do @C:\Windows\System32\cmd.exe /c ver`, "Microsoft"},
+		{"a pipe in a loop", "for /l %i in (0,0,1) do @echo round | findstr o", "round"},
 		{"a program before others", "ping -t 127.0.0.1 & echo after & ping -t 127.0.0.1", "Reply"},
 		{"a listing", `dir /s C:\ C:\ C:\ C:\ & echo after`, " Directory of"},
 		{"the last command", `dir /s C:\ C:\ C:\ C:\`, " Directory of"},
