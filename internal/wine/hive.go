@@ -190,7 +190,13 @@ func (k *hiveKey) unset(name string) {
 // expand is a string with %VARIABLES% in it.
 type expand string
 
+// quoteKey writes the path of a key the way Wine dumps it.
 func quoteKey(path string) string {
+	// CurrentControlSet is a link, and the file has the keys of its target.
+	const link, target = `System\CurrentControlSet\`, `System\ControlSet001\`
+	if len(path) > len(link) && strings.EqualFold(path[:len(link)], link) {
+		path = target + path[len(link):]
+	}
 	var b strings.Builder
 	for part := range strings.SplitSeq(path, `\`) {
 		if b.Len() > 0 {

@@ -120,7 +120,7 @@ func TestRenameUser(t *testing.T) {
 
 func TestValueNames(t *testing.T) {
 	dir := t.TempDir()
-	const text = "WINE REGISTRY Version 2\n\n[System\\\\CurrentControlSet\\\\Services\\\\X] 1\n#time=1\n@=\"d\"\n" +
+	const text = "WINE REGISTRY Version 2\n\n[System\\\\ControlSet001\\\\Services\\\\X] 1\n#time=1\n@=\"d\"\n" +
 		"\"10.0.0.0,255.0.0.0,10.1.1.1,1\"=\"\"\n\"second\"=dword:00000001\n\n[Other] 1\n\"third\"=\"\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "system.reg"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestAdapterName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const key = `[System\\CurrentControlSet\\Control\\Network\\{4D36E972-E325-11CE-BFC1-08002BE10318}\\` +
+	const key = `[System\\ControlSet001\\Control\\Network\\{4D36E972-E325-11CE-BFC1-08002BE10318}\\` +
 		`{0000000C-0000-0000-0000-4E6574446576}\\Connection]`
 	_, after, found := strings.Cut(string(content), key)
 	if !found || !strings.Contains(after, `"Name"="vEthernet (Ethernet)"`) {
