@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&r.bin, "bin", "", "the `directory` of the programs")
 	flag.StringVar(&r.root, "root", ".", "the `directory` of the sources")
 	flag.StringVar(&r.version, "version", "", "the version, such as v0.1.0")
-	flag.IntVar(&r.level, "level", 9, "how much to compress, from 0 to 9")
+	flag.IntVar(&r.level, "level", 6, "how much to compress, from 0 to 9")
 	flag.StringVar(&r.only, "only", "", "the only `kind` to write: archive, deb or image")
 	date := flag.Int64("date", 0, "the time of all files, in `seconds` since 1970")
 	flag.Usage = func() {
