@@ -53,9 +53,6 @@ func OpenRuntime(ctx context.Context, cacheDir, binDir string, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	// Imported by user32.dll, among others. Wine loads only its own modules from this directory.
-	zlib := filepath.Join(pePath, "zlib1.dll")
-	own = append(own, entry{filepath.Join(d.root, zlib), zlib})
 	hash, err := d.hash(own)
 	if err != nil {
 		return nil, err

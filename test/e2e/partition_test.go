@@ -217,7 +217,7 @@ func TestSlowLink(t *testing.T) {
     command:
     - cmd
     - /c
-    - for /l %i in (1,1,2000) do @echo line %i of a text that takes a while over a slow link & ping -n 600 127.0.0.1`)
+    - (for /l %i in (1,1,2000) do @echo line %i of a text that takes a while over a slow link) & ping -n 600 127.0.0.1`)
 	c.ready(t, ns, "slow")
 	t.Logf("a pod was ready after %s", time.Since(began).Round(100*time.Millisecond))
 	c.logs(t, ns, "slow", "line 2000 of")

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ const (
 	// maxTree limits the size of all unpacked files together in bytes, which have 0.4 GB.
 	maxTree = 1 << 30
 	// layout is increased when another directory comes out of the same list and rules.
-	layout = 1
+	layout = 2
 	// recordName is the file in the directory that lists what is inside.
 	recordName = "packages.json"
 )
@@ -177,7 +178,30 @@ func (b *builder) unpackAll(ctx context.Context, dir string) (inside []pkg, err 
 			return nil, err
 		}
 	}
+	if err := markBuiltin(root, zlibPlace); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("mark %s: %w", zlibPlace, err)
+	}
 	return inside, checkLibraries(root.FS())
+}
+
+// markBuiltin marks a DLL as a module of Wine, as Debian's libwine does with zlib1.dll when it is installed: Wine loads
+// no other from its directory (dlls/ntdll/unix/virtual.c, builtin_signature).
+func markBuiltin(root *os.Root, name string) (err error) {
+	const mark, at, size = "Wine builtin DLL\x00", 0x40, 32 // behind the DOS header, in place of its program
+	f, err := root.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	header := make([]byte, at)
+	if _, err := io.ReadFull(f, header); err != nil {
+		return err
+	}
+	if header[0] != 'M' || header[1] != 'Z' || binary.LittleEndian.Uint32(header[0x3c:]) < at+size {
+		return errors.New("no room for the mark in the DOS header")
+	}
+	_, err = f.WriteAt(append([]byte(mark), make([]byte, size-len(mark))...), at)
+	return err
 }
 
 // obtain returns a package and its content. If the package left the mirror, these are the ones of its successor.

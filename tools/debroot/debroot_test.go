@@ -225,8 +225,10 @@ func tree(t *testing.T, dir string) string {
 
 func TestBuild(t *testing.T) {
 	a := newArchive(t)
+	// A DOS header, the offset of the PE header, and room between them.
+	zlib := "MZ" + strings.Repeat("\x00", 0x3a) + "\x80" + strings.Repeat("\x00", 0x7f)
 	a.list.packages = []pkg{
-		a.add("libz-mingw-w64", "1.3", deb(t, ".gz", file(zlibFrom, "PE"), file("usr/share/man/man1/a.1", "man"))),
+		a.add("libz-mingw-w64", "1.3", deb(t, ".gz", file(zlibFrom, zlib), file("usr/share/man/man1/a.1", "man"))),
 		a.add("wine64", "10.0~repack-6", deb(t, ".xz", file("usr/lib/wine/wine64", "loader"), file("lib/systemd/a", ""),
 			file(pePath+"/explorer.exe", ""), file(pePath+"/ntdll.dll", "MZ"),
 			link(tar.TypeLink, pePath+"/a.dll", pePath+"/ntdll.dll"),
@@ -252,6 +254,10 @@ usr/share/doc/wine64/copyright  -rwxr-xr-x
 `
 	if got := tree(t, a.dir); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	dll, err := os.ReadFile(filepath.Join(a.dir, zlibPlace))
+	if err != nil || len(dll) != len(zlib) || !strings.HasPrefix(string(dll[0x40:]), "Wine builtin DLL\x00") {
+		t.Errorf("zlib1.dll is not marked as a module of Wine: %q, %v", dll, err)
 	}
 	info, err := os.Stat(filepath.Join(a.dir, "sbin/runc"))
 	if err != nil || !info.ModTime().Equal(packed) {
