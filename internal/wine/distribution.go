@@ -46,6 +46,10 @@ func fonts() []string {
 		"vgafix.fon", "vgasys.fon"}
 }
 
+// localePath is glibc's locale of LC_ALL=C.UTF-8, without which Wine takes
+// file names for ASCII.
+const localePath = "usr/lib/locale/C.utf8"
+
 // entry is one file of a runtime: where it comes from and where it goes,
 // relative to the runtime's directory.
 type entry struct{ from, to string }
@@ -105,6 +109,7 @@ func findDistribution(root string) (*distribution, error) {
 			return nil, fmt.Errorf("find Wine: %w (run `make build`)", err)
 		}
 	}
+	d.add(localePath+"/LC_CTYPE", localePath+"/LC_CTYPE")
 
 	libs, err := sharedLibraries(root, elves, dlopened())
 	if err != nil {
