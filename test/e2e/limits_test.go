@@ -101,8 +101,9 @@ func TestDiskLimit(t *testing.T) {
 	c.pod(t, ns, "drive", onNode+`
   restartPolicy: Never
   containers:
-  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [disk, 'C:\app\big'],
-     resources: {limits: {ephemeral-storage: 50Mi}}}`)
+  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never,
+     args: [disk, 'C:\app\big', "100"], resources: {limits: {ephemeral-storage: 50Mi}}}`)
+	// It stays below the node's own ceiling, which would end the pod before the kubelet looks.
 	c.event(t, ns, "drive", "Pod ephemeral local storage usage exceeds the total limit of containers 50Mi")
 	// The program ends in order, with 0, and the kubelet may count that.
 	c.until(t, ns, "drive", "{.status.phase}", "Failed", "Succeeded")

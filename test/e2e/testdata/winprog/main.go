@@ -30,7 +30,7 @@ func main() {
 	modes := map[string]func(args []string){
 		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
 		"fork": func([]string) { fork() }, "memory": memory, "size": func([]string) { size() },
-		"disk":    func(a []string) { disk(a[0]) },
+		"disk":    func(a []string) { disk(a[0], a[1:]...) },
 		"threads": func([]string) { threads() },
 		"flood":   func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
@@ -202,14 +202,24 @@ func size() {
 }
 
 // disk writes a file until it cannot.
-func disk(path string) {
+// disk writes a file of some MiB, or as large as the disk allows.
+func disk(path string, mebibytes ...string) {
+	most := 1 << 16
+	if len(mebibytes) > 0 {
+		n, err := strconv.Atoi(mebibytes[0])
+		if err != nil {
+			say("disk", "%v", err)
+			return
+		}
+		most = n
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		say("disk", "%v", err)
 		return
 	}
 	block := make([]byte, 1<<20)
-	for i := range 1 << 16 {
+	for i := range most {
 		if _, err := f.Write(block); err != nil {
 			say("disk", "stopped after %d MiB: %v", i, err)
 			break
