@@ -46,6 +46,9 @@ func fonts() []string {
 		"vgafix.fon", "vgasys.fon"}
 }
 
+// hostPrograms are the programs that a host runs beside Wine.
+func hostPrograms() []string { return []string{"usr/sbin/nft", "usr/sbin/runc", "usr/bin/conmon"} }
+
 // localePath is glibc's locale of LC_ALL=C.UTF-8, without which Wine takes
 // file names for ASCII.
 const localePath = "usr/lib/locale/C.utf8"
@@ -62,7 +65,8 @@ type distribution struct {
 }
 
 // findDistribution lists the files below root that a runtime needs: Wine's loader,
-// server, modules and code pages, and the shared libraries behind them.
+// server, modules and code pages, the programs of a host, and the shared libraries
+// behind them.
 func findDistribution(root string) (*distribution, error) {
 	d := &distribution{root: root}
 	for _, p := range []string{loaderPath, serverPath} {
@@ -78,6 +82,10 @@ func findDistribution(root string) (*distribution, error) {
 	d.add(serverPath, filepath.Dir(serverPath)+"/wineserver")
 
 	elves := []string{filepath.Join(root, loaderPath), filepath.Join(root, serverPath)}
+	for _, name := range hostPrograms() {
+		d.add(name, name)
+		elves = append(elves, filepath.Join(root, name))
+	}
 	unix, err := d.list(unixPath, func(name string) bool {
 		return strings.HasSuffix(name, ".so")
 	})
@@ -119,6 +127,7 @@ func findDistribution(root string) (*distribution, error) {
 		d.entries = append(d.entries, entry{lib, filepath.Join(libPath, filepath.Base(lib))})
 	}
 	d.add(linkerPath, linkerPath)
+	d.add(linkerPath, "usr/"+linkerPath) // in a host, lib64 is a link
 	return d, nil
 }
 

@@ -25,12 +25,12 @@ import (
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes their content.
-const layoutVersion = 10
+const layoutVersion = 11
 
 // Runtime is Debian's Wine with this project's DLLs.
 type Runtime struct {
 	// Dir holds the runtime, laid out like a root directory: usr/lib/wine/wine64
-	// and so on. Read-only; shared by all hosts and containers.
+	// and so on. Read-only; shared by all hosts, whose /usr it has, and containers.
 	Dir string
 
 	cacheDir string

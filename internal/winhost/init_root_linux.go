@@ -17,14 +17,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/agent/storage"
 	"github.com/mullion-k8s/mullion/internal/host"
-	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
 // describeRoot lists the mounts of a host's root, in order. Only Config.Dir is
 // both of the machine and writable.
 func describeRoot(b boot) []host.Mount {
 	c := b.Config
-	return append(host.Base(filepath.Join(c.Bin, wine.DistributionDir, "usr"), b.Cgroups),
+	return append(host.Base(filepath.Join(c.Cache, b.Runtime, "usr"), b.Cgroups),
 		host.Mount{Source: "tmpfs", Target: viewsDir, Type: "tmpfs", Flags: host.Quiet, Data: "mode=700,size=1m"},
 		// Where administrators of Docker hosts put the CAs of their registries.
 		host.Mount{Source: "/etc/docker/certs.d", Target: certsDir, ReadOnly: true, Optional: true},

@@ -74,13 +74,13 @@ func TestJail(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	dir := t.TempDir()
 	c := testConfig(dir)
-	b := boot{Config: c, Prefix: "p"}
+	b := boot{Config: c, Prefix: "p", Runtime: "r"}
 	var err error
 	if b.Cgroups, err = cgroup.Find(); err != nil {
 		t.Fatal(err)
 	}
 	drive := filepath.Join(c.Cache, "p", "drive_c")
-	for _, d := range []string{host.RootDir(c.Dir), filepath.Join(c.Bin, "wine/usr/lib"), drive} {
+	for _, d := range []string{host.RootDir(c.Dir), c.Bin, filepath.Join(c.Cache, "r/usr/lib"), drive} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
