@@ -19,7 +19,7 @@ import (
 // same names and ordinals. A DLL in front of Wine's forwards the others to it under their own names.
 func TestExports(t *testing.T) {
 	testenv.Need(t, testenv.Wine, testenv.Built)
-	d, err := findDistribution(testenv.Bin(DistributionDir))
+	d, err := findDistribution(testenv.Bin(distributionDir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ const runtimePrefix = "wine-"
 // binDir, which `make build` fills. It is built in cacheDir on first use (about a second:
 // files are hard-linked where the file system allows it).
 func OpenRuntime(ctx context.Context, cacheDir, binDir string, log *slog.Logger) (*Runtime, error) {
-	d, err := findDistribution(filepath.Join(binDir, DistributionDir))
+	d, err := findDistribution(filepath.Join(binDir, distributionDir))
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func (r *Runtime) numberConsoleHost(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// DistributionDir is the directory beside mullion's programs that holds the unpacked
+// distributionDir is the directory beside mullion's programs that holds the unpacked
 // packages of native/packages.txt.
-const DistributionDir = "wine"
+const distributionDir = "wine"
 
 // consoleHost is the program that Wine starts for each console (cmd/conhost).
 const consoleHost = "conhost.exe"
