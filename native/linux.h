@@ -26,9 +26,11 @@ enum {
     LINUX_open = 2,
     LINUX_close = 3,
     LINUX_stat = 4,
+    LINUX_fstat = 5,
     LINUX_lstat = 6,
     LINUX_poll = 7,
     LINUX_ioctl = 16,
+    LINUX_dup2 = 33,
     LINUX_socket = 41,
     LINUX_connect = 42,
     LINUX_sendto = 44,
@@ -91,10 +93,12 @@ struct linux_stat {
 };
 
 #define LINUX_S_IFMT 0170000u
+#define LINUX_S_IFIFO 0010000u
 #define LINUX_S_IFDIR 0040000u
 #define LINUX_S_IFLNK 0120000u
 #define LINUX_S_IFREG 0100000u
 #define LINUX_S_ISVTX 0001000u
+#define LINUX_O_RDWR 02
 #define LINUX_O_DIRECTORY 0200000
 #define LINUX_O_CLOEXEC 02000000
 #define LINUX_O_PATH 010000000

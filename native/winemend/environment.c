@@ -13,8 +13,6 @@
 
 #include "winemend.h"
 
-NTSYSAPI NTSTATUS NTAPI RtlSetEnvironmentVariable(WCHAR **, UNICODE_STRING *, UNICODE_STRING *);
-
 static SIZE_T chars(const WCHAR *s)
 {
     SIZE_T n = 0;

@@ -31,5 +31,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_command();
     mend_system();
     mend_stacks();
+    mend_streams();
     return TRUE;
 }

@@ -147,8 +147,13 @@ BOOL identity_limited(void);
 BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG options);
 BOOL mend_identity(void);
 
+// streams.c
+
+void mend_streams(void);
+
 // environment.c
 
+NTSYSAPI NTSTATUS NTAPI RtlSetEnvironmentVariable(WCHAR **, UNICODE_STRING *, UNICODE_STRING *);
 void set_environment(void);
 
 // image.c

@@ -58,11 +58,18 @@ func Run(c Config, env []string, stderr io.Writer) int {
 		return refuse(c, err, stderr)
 	}
 	rawTerminal()
-	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}})
+	output, err := openStreams()
+	if err != nil {
+		return refuse(c, err, stderr)
+	}
+	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{
+		Env: output.environ(p.env), Files: []uintptr{0, 1, 2, uintptr(output.write)},
+	})
 	if err != nil {
 		return refuse(c, err, stderr)
 	}
 	code := wait(c, pid, signals)
+	output.await(managerLives)
 	if c.Host && !c.Exec {
 		endOthers(c)
 	}
@@ -131,10 +138,11 @@ func reap(c Config, pid int) (end exit, ended bool) {
 		if got == pid {
 			return exit{exitCode(c.StatusDir, pid, status), status.Signaled()}, true
 		}
-		if !c.Exec && status.Signaled() && !serverLives() {
-			// The wineserver was killed. Its clients would hang at their next
-			// call forever; the container ends instead, as a machine does when its
-			// kernel fails. A program that has already ended is waited for above.
+		if !c.Exec && status.Signaled() && (!serverLives() || booted("/proc") && !managerLives()) {
+			// The wineserver was killed, or the service manager. Without the first its
+			// clients would hang at their next call forever, without the second the
+			// program's output is lost; the container ends instead, as a machine does
+			// when its kernel fails. A program that has already ended is waited for above.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
