@@ -77,6 +77,8 @@ The system cannot find the file specified.
         1 file\(s\) copied.
 The system cannot find the file specified.
 `},
+		"a file that is being written": {[]string{"(echo b& type log >copy) >log", "type copy",
+			"(echo c& findstr c >copy <log) >log", "type copy"}, "b\nc\n"},
 		"move": {[]string{"move one two", "md dir", "move dir sub", "echo x>a1", "echo x>a2", "move a* sub",
 			"move two three>nul", `move three nodir\x`, "echo %ERRORLEVEL%", "move nofile x", "echo %ERRORLEVEL%"},
 			`        1 file\(s\) moved.

@@ -67,6 +67,8 @@ static HANDLE WINAPI mend_CreateFileW(const WCHAR *path, DWORD access, DWORD sha
     const BOOL batch = access == GENERIC_READ && share == (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE);
     if (batch) begin_batch(path);
     if (security) path = without_quotes(path); // of a redirection
+    // Windows' cmd.exe reads files that are being written, such as logs.
+    if (access == GENERIC_READ && share == FILE_SHARE_READ) share |= FILE_SHARE_WRITE | FILE_SHARE_DELETE;
     if (batch_ending()) path = L"NUL"; // also for a redirection of a command that is skipped
     HANDLE handle = real_CreateFileW(path, access, share, security, disposition, flags, template);
     if (batch) batch_file = handle;

@@ -305,10 +305,9 @@ static BOOL serve_streams(void)
 
 // The program's part.
 
-static BOOL is_unix_pipe(int fd)
+static BOOL is_unix_pipe(int fd, struct linux_stat *st)
 {
-    struct linux_stat st;
-    return !linux_call(LINUX_fstat, fd, (long long)&st, 0, 0, 0) && (st.mode & LINUX_S_IFMT) == LINUX_S_IFIFO;
+    return !linux_call(LINUX_fstat, fd, (long long)st, 0, 0, 0) && (st->mode & LINUX_S_IFMT) == LINUX_S_IFIFO;
 }
 
 // exchange sends a request to the service manager, which may be busy with another program.
@@ -339,14 +338,22 @@ static void take_streams(int done)
     HANDLE *streams = (HANDLE *)((char *)params + 0x20), finished = NULL; // hStdInput, hStdOutput, hStdError
     struct request request = {.pid = *(ULONG_PTR *)((char *)NtCurrentTeb() + 0x40)}; // ClientId.UniqueProcess
     struct reply reply = {0};
+    struct linux_stat st[STREAMS];
     if (!to_handle || to_handle(done, GENERIC_WRITE | SYNCHRONIZE, 0, &finished)) return;
     request.done = (ULONG_PTR)finished;
     for (int i = 0; i < STREAMS; i++)
-        if (streams[i] && is_unix_pipe(i)) request.stream[i] = (ULONG_PTR)streams[i];
+        if (streams[i] && is_unix_pipe(i, &st[i])) request.stream[i] = (ULONG_PTR)streams[i];
+    const BOOL one = request.stream[STREAM_OUTPUT] && request.stream[STREAM_ERROR] &&
+                     st[STREAM_OUTPUT].ino == st[STREAM_ERROR].ino && st[STREAM_OUTPUT].dev == st[STREAM_ERROR].dev;
+    if (one) request.stream[STREAM_ERROR] = 0; // in two pipes the order would be lost
     const BOOL output = request.stream[STREAM_OUTPUT] || request.stream[STREAM_ERROR];
     if (output) linux_call(LINUX_write, done, (long long)STARTED, 1, 0, 0);
     if (!exchange(&request, &reply) && output) linux_call(LINUX_write, done, (long long)DONE, 1, 0, 0);
     NtClose(finished);
+    HANDLE copy, from = (HANDLE)(ULONG_PTR)reply.stream[STREAM_OUTPUT];
+    if (one && from &&
+        !NtDuplicateObject(NtCurrentProcess(), from, NtCurrentProcess(), &copy, 0, OBJ_INHERIT, DUPLICATE_SAME_ACCESS))
+        reply.stream[STREAM_ERROR] = (ULONG_PTR)copy;
     // Wine's own texts, on standard error, are not the program's.
     long long null = linux_call(LINUX_open, (long long)"/dev/null", LINUX_O_RDWR | LINUX_O_CLOEXEC, 0, 0, 0);
     for (int i = 0; i < STREAMS; i++) {
