@@ -4,6 +4,7 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -119,6 +120,27 @@ func mapEntry(sh shape, name string) (mapped, error) {
 		m.whiteout, m.parts = true, append(parts[:len(parts)-1:len(parts)-1], target)
 	}
 	return checkName(name, m)
+}
+
+// NameKey returns the key under which Windows considers the paths of two files equal. The
+// path is below C:\ and has slashes. It is an error if a layer cannot have the file, or
+// if no program could open it by that name.
+func NameKey(name string) (string, error) {
+	m, err := mapEntry(shapePlain, name)
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return "", errors.New(r.why)
+	case err != nil:
+		return "", err
+	case m.verdict != keep:
+		return "", errors.New(m.reason)
+	case strings.Contains(name, `\`):
+		return "", errors.New(`\ separates directories there`)
+	case m.whiteout || m.opaque:
+		return "", fmt.Errorf("layers use the prefix %s for removed files", whiteoutPrefix)
+	}
+	return fold(name), nil
 }
 
 // Reasons for entries without effect, as they appear in Image.Notes.

@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package imagebuild makes Windows images out of files, without Windows and
-// without a daemon: for tests, examples and the stand-ins. Its images are ordinary:
-// docker, containerd and registries take it.
+// without a daemon: for `mullion load` with a folder, and for tests. Its images are
+// ordinary: docker, containerd and registries take them.
 package imagebuild
 
 import (
@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -59,6 +60,8 @@ type Layer struct {
 	CreatedBy   string // for the history
 	// Raw replaces Entries by a finished tar.
 	Raw []byte
+	// Finished replaces Entries by the layer of Streamed.
+	Finished *Blob
 }
 
 // Spec describes an image.
@@ -79,7 +82,8 @@ type Spec struct {
 // Blob is content with its descriptor.
 type Blob struct {
 	Descriptor v1.Descriptor
-	Data       []byte // nil for foreign layers
+	Data       []byte                // nil for foreign layers
+	write      func(io.Writer) error // writes the content, if it is not in Data
 }
 
 // Image is a finished image.
@@ -117,6 +121,10 @@ func Build(spec Spec) (*Image, error) {
 		}}, h, "Apply image "+spec.Base+" "+spec.Build.OSVersion())
 	}
 	for i, l := range spec.Layers {
+		if l.Finished != nil {
+			add(*l.Finished, l.Finished.Descriptor.Digest, cmp.Or(l.CreatedBy, "layer "+strconv.Itoa(i)))
+			continue
+		}
 		raw := l.Raw
 		if raw == nil {
 			var err error
@@ -174,62 +182,58 @@ func Tar(l Layer) ([]byte, error) {
 		prefix = ""
 	}
 	var buf bytes.Buffer
-	tw := tar.NewWriter(&buf)
-	made := map[string]bool{}
-	dir := func(name string) error {
-		if name == "" || made[name] {
-			return nil
-		}
-		made[name] = true
-		return tw.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeDir,
-			Name:     name + "/",
-			Mode:     0o755,
-			ModTime:  epoch(),
-			Format:   tar.FormatPAX,
-		})
-	}
+	w := newLayerWriter(&buf)
 	if !l.Plain {
-		if err := dir("Files"); err != nil {
-			return nil, err
-		}
-		if err := dir("Hives"); err != nil {
+		if err := errors.Join(w.dir("Files"), w.dir("Hives")); err != nil {
 			return nil, err
 		}
 	}
 	for _, e := range l.Entries {
 		full := strings.TrimSuffix(prefix+e.Path, "/")
-		parts := strings.Split(full, "/")
-		for i := 1; i < len(parts); i++ {
-			if err := dir(strings.Join(parts[:i], "/")); err != nil {
-				return nil, err
-			}
-		}
 		if e.Dir {
-			if err := dir(full); err != nil {
+			if err := w.dir(full); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err := e.write(tw, full, prefix); err != nil {
+		if err := errors.Join(w.dir(path.Dir(full)), e.write(w.tar, full, prefix)); err != nil {
 			return nil, err
 		}
 	}
-	if err := tw.Close(); err != nil {
+	if err := w.tar.Close(); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil
 }
 
-func (e Entry) write(tw *tar.Writer, full, prefix string) error {
-	h := &tar.Header{
-		Typeflag: tar.TypeReg,
-		Name:     full,
-		Mode:     0o644,
-		ModTime:  epoch(),
-		Format:   tar.FormatPAX,
-		Size:     int64(len(e.Content)),
+// layerWriter writes the tar of a layer.
+type layerWriter struct {
+	tar  *tar.Writer
+	made map[string]bool // directories
+}
+
+func newLayerWriter(w io.Writer) layerWriter { return layerWriter{tar.NewWriter(w), map[string]bool{}} }
+
+// dir writes a directory and those above it, unless it did before.
+func (w layerWriter) dir(name string) error {
+	if name == "." || w.made[name] {
+		return nil
 	}
+	if err := w.dir(path.Dir(name)); err != nil {
+		return err
+	}
+	w.made[name] = true
+	return w.tar.WriteHeader(header(tar.TypeDir, name+"/", 0o755))
+}
+
+// header returns a header with the time of all files.
+func header(kind byte, name string, mode int64) *tar.Header {
+	return &tar.Header{Typeflag: kind, Name: name, Mode: mode, ModTime: epoch(), Format: tar.FormatPAX}
+}
+
+func (e Entry) write(tw *tar.Writer, full, prefix string) error {
+	h := header(tar.TypeReg, full, 0o644)
+	h.Size = int64(len(e.Content))
 	switch {
 	case e.Whiteout:
 		h.Name = path.Join(path.Dir(full), ".wh."+path.Base(full))
@@ -290,10 +294,10 @@ func named(d v1.Descriptor, name string) v1.Descriptor {
 
 // writeLayout writes a layout with the given content, whose index.json has top.
 func writeLayout(w io.Writer, top []v1.Descriptor, content []Blob) error {
-	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
+	files := map[string]Blob{"oci-layout": {Data: []byte(`{"imageLayoutVersion":"1.0.0"}`)}}
 	for _, b := range content {
-		if b.Data != nil {
-			files["blobs/sha256/"+b.Descriptor.Digest.Hex] = b.Data
+		if b.Data != nil || b.write != nil {
+			files["blobs/sha256/"+b.Descriptor.Digest.Hex] = b
 		}
 	}
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: top}
@@ -304,7 +308,7 @@ func writeLayout(w io.Writer, top []v1.Descriptor, content []Blob) error {
 	if err != nil {
 		return err
 	}
-	files["index.json"] = raw
+	files["index.json"] = Blob{Data: raw}
 	return writeTar(w, files)
 }
 
@@ -316,11 +320,11 @@ func WriteDocker(w io.Writer, images map[string]*Image) error {
 		Layers   []string
 	}
 	var entries []entry
-	files := map[string][]byte{}
+	files := map[string]Blob{}
 	for _, name := range sortedKeys(images) {
 		img := images[name]
 		e := entry{Config: img.Config.Descriptor.Digest.Hex + ".json", RepoTags: []string{name}}
-		files[e.Config] = img.Config.Data
+		files[e.Config] = img.Config
 		for _, l := range img.Layers {
 			if l.Data == nil {
 				continue // docker save leaves foreign layers out
@@ -330,7 +334,7 @@ func WriteDocker(w io.Writer, images map[string]*Image) error {
 				return err
 			}
 			layer := hash(plain).Hex + "/layer.tar"
-			files[layer] = plain
+			files[layer] = Blob{Data: plain}
 			e.Layers = append(e.Layers, layer)
 		}
 		entries = append(entries, e)
@@ -339,24 +343,22 @@ func WriteDocker(w io.Writer, images map[string]*Image) error {
 	if err != nil {
 		return err
 	}
-	files["manifest.json"] = raw
+	files["manifest.json"] = Blob{Data: raw}
 	return writeTar(w, files)
 }
 
-func writeTar(w io.Writer, files map[string][]byte) error {
+func writeTar(w io.Writer, files map[string]Blob) error {
 	tw := tar.NewWriter(w)
 	for _, name := range sortedKeys(files) {
-		h := &tar.Header{
-			Typeflag: tar.TypeReg,
-			Name:     name,
-			Mode:     0o644,
-			ModTime:  epoch(),
-			Size:     int64(len(files[name])),
+		b := files[name]
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, ModTime: epoch(), Size: int64(len(b.Data))}
+		if b.write != nil {
+			h.Size = b.Descriptor.Size
 		}
 		if err := tw.WriteHeader(h); err != nil {
 			return err
 		}
-		if _, err := tw.Write(files[name]); err != nil {
+		if err := b.copyTo(tw); err != nil {
 			return err
 		}
 	}
@@ -418,7 +420,7 @@ func decompressed(data []byte) ([]byte, error) {
 }
 
 func blob(data []byte, mt types.MediaType) Blob {
-	return Blob{v1.Descriptor{MediaType: mt, Size: int64(len(data)), Digest: hash(data)}, data}
+	return Blob{Descriptor: v1.Descriptor{MediaType: mt, Size: int64(len(data)), Digest: hash(data)}, Data: data}
 }
 
 func hash(data []byte) v1.Hash {
