@@ -41,7 +41,7 @@ func describeImages(images []*image.Image) []imageload.Image {
 			names = []string{img.ID}
 		}
 		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion,
-			Size: img.Size, StandIn: img.StandIn})
+			Size: img.Size, StandIn: img.StandIn, NoBase: img.NoBase})
 	}
 	return out
 }

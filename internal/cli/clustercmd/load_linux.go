@@ -113,7 +113,29 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.C
 		// The images are loaded: pods that select a host can use them.
 		p.Start("recording the images").Fail("pods with these images need a nodeSelector: %v", err)
 	}
+	for _, w := range warnings(loaded) {
+		fmt.Fprintf(s.Err, "mullion: warning: %s\n", w)
+	}
 	return errors.Join(errs...)
+}
+
+// warnings lists, once each, what may surprise the user of the images.
+func warnings(images []imageload.Image) []string {
+	var all []string
+	for _, i := range images {
+		for _, name := range i.Names {
+			if i.NoBase {
+				all = append(all, name+": no host recognizes layers of Microsoft's base images in it: only Wine's "+
+					"directories lie below it, without the programs of a stand-in")
+			}
+			if strings.HasSuffix(name, ":latest") {
+				all = append(all, name+": Kubernetes pulls the tag latest from a registry: use another tag, or set "+
+					"imagePullPolicy: IfNotPresent")
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // archiveOf returns an archive: the file with that name or, if it does not exist, the

@@ -36,3 +36,15 @@ func TestHostsFor(t *testing.T) {
 		}
 	}
 }
+
+func TestWarnings(t *testing.T) {
+	image := func(name string, noBase bool) imageload.Image {
+		return imageload.Image{Names: []string{name}, OS: "windows", NoBase: noBase}
+	}
+	got := warnings([]imageload.Image{image("x.test/a:1", true), image("x.test/a:1", true),
+		image("x.test/b:latest", false), image("x.test/c:1", false)})
+	if len(got) != 2 || !strings.HasPrefix(got[0], "x.test/a:1: no host recognizes layers of Microsoft's") ||
+		!strings.HasPrefix(got[1], "x.test/b:latest: Kubernetes pulls") {
+		t.Errorf("%q", got)
+	}
+}

@@ -41,6 +41,9 @@ type Image struct {
 	// StandIn marks one of mullion's own images, in the place of an image that
 	// cannot run here.
 	StandIn bool
+	// NoBase marks an image without layers that a stand-in replaces, because neither
+	// their media type nor the history shows that they are Microsoft's.
+	NoBase bool
 	// Notes list the parts of the layers that have no effect here ("2 registry
 	// hives are not applied"), for the user.
 	Notes []string

@@ -228,6 +228,7 @@ func (s *Store) image(r *record) *Image {
 	for _, l := range r.Layers {
 		img.Layers = append(img.Layers, s.dirsOf(l)...)
 	}
+	img.NoBase = len(r.Layers) > 0 && r.Layers[0].Own != ""
 	return img
 }
 

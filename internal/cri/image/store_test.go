@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,7 +159,7 @@ func TestLoad(t *testing.T) {
 			if got.ID != img.Config.Descriptor.Digest.String() ||
 				!slices.Equal(got.RepoTags, []string{"docker.io/example/app:1"}) ||
 				got.OSVersion != build2019().OSVersion() || got.Config.Entrypoint[0] != `C:\app\server.exe` ||
-				got.StandIn {
+				got.StandIn || got.NoBase {
 				t.Errorf("image %+v", got)
 			}
 			if len(got.Layers) != 3 || got.Layers[0] != filepath.Join(cfg.ExternalDir, "base", "servercore") {
@@ -204,5 +205,50 @@ func TestLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLoadFolder: a folder's files lie on the stand-in of its base, or, without a base, on
+// Wine's directories alone, which the image's NoBase shows.
+func TestLoadFolder(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.Mkdir("bin", 0o700), root.WriteFile("lib.js", nil, 0o600), root.Mkdir("tmp", 0o700),
+		root.Symlink("../lib.js", "bin/run.js")); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := imagebuild.Streamed(func(w io.Writer) error {
+		return imagebuild.TarFolder(t.Context(), w, root, "app")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, t.TempDir(), testConfig(t))
+	for _, base := range []string{"nanoserver", ""} {
+		var images []*imagebuild.Image
+		for _, b := range winver.All() {
+			images = append(images, build(t, imagebuild.Spec{Build: b, Base: base,
+				Layers: []imagebuild.Layer{{Finished: layer}}}))
+		}
+		var archive bytes.Buffer
+		if err := imagebuild.WriteIndex(&archive, "app:1", images...); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := s.Load(t.Context(), &archive)
+		if err != nil || len(loaded) != 1 {
+			t.Fatalf("%d images, %v", len(loaded), err)
+		}
+		got := loaded[0]
+		if got.OSVersion != build2019().OSVersion() || got.NoBase != (base == "") ||
+			(len(got.Layers) == 2) != (base != "") {
+			t.Errorf("base %q: %+v", base, got)
+		}
+		if files := tree(t, got.Layers[len(got.Layers)-1]); !slices.Equal(files, []string{"app/", "app/bin/",
+			"app/bin/run.js -> ../../app/lib.js", "app/lib.js", "app/tmp/"}) {
+			t.Errorf("base %q: files %q", base, files)
+		}
 	}
 }

@@ -37,6 +37,9 @@ type Image struct {
 	Size      int64    `json:"size,omitempty"`      // bytes, as the container runtime counts; 0 is unknown
 	// StandIn marks an image of mullion's own, in the place of one that cannot run.
 	StandIn bool `json:"standIn,omitempty"`
+	// NoBase marks an image for Windows on which the host found no layers of Microsoft's
+	// base images: only Wine's directories are below it, and no stand-in.
+	NoBase bool `json:"noBase,omitempty"`
 }
 
 // Platform is the image's platform in words: "windows/amd64 10.0.17763.6893".
