@@ -73,7 +73,6 @@ func TestSurface(t *testing.T) {
 
 // namedForTests are packages for tests whose names do not end in "test".
 var namedForTests = []string{
-	"internal/cri/image/imagebuild",
 	"internal/netplane/netlab",
 	"internal/testenv",
 	"pwsh/internal/golden",

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
 )
 
 //go:embed content
@@ -108,6 +110,13 @@ func flavors() []flavor {
 			},
 		},
 	}
+}
+
+// Config returns the configuration that an image inherits from the stand-in of a kind, as
+// with FROM in a Dockerfile.
+func Config(kind image.BaseKind) v1.Config {
+	f, _ := flavorNamed(string(kind)) // each kind has a flavor
+	return *f.config.DeepCopy()
 }
 
 func flavorNamed(name string) (flavor, bool) {

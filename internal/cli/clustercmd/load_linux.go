@@ -29,31 +29,46 @@ import (
 func Load(s cli.Streams) *cobra.Command {
 	var t target
 	var nodes []string
+	var folder folderFlags
 	cmd := &cobra.Command{
-		Use:   "load ARCHIVE|IMAGE...",
-		Short: "Load images onto the hosts: from archives, or from Docker or containerd",
+		Use:   "load ARCHIVE|IMAGE|FOLDER... [-- ARGUMENT...]",
+		Short: "Load images onto the hosts: from archives, from Docker or containerd, or made of a folder",
 		Long: `Load images onto the hosts, so that pods can use them without a registry. An
 argument is an OCI or Docker archive (plain or gzip; '-' for standard input), or
 the name of an image in docker, nerdctl or podman on this machine. If a file has
 that name, the file is loaded. Each host gets the images for its operating system
-and build.`,
+and build.
+
+A folder becomes an image for Windows of each build, as of a Dockerfile with the
+lines FROM (the stand-in of --base), WORKDIR, COPY . ., ENV, USER, ENTRYPOINT and
+CMD (the arguments after --). The same folder and flags give the same image.`,
 		Example: `  mullion load app.tar db.tar
   mullion load app:v1                  # from docker, nerdctl or podman
-  docker save app:v1 | mullion load -`,
+  docker save app:v1 | mullion load -
+  mullion load ./app --tag app:v1 --entrypoint app.exe -- --port 80`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args, isFolder, err := folder.take(cmd, args)
+			if err != nil {
+				return err
+			}
 			l, cfg, err := t.existing()
 			if err != nil {
 				return err
 			}
+			archive := func(ctx context.Context, name string) (string, func(), error) { return archiveOf(ctx, s, name) }
+			if isFolder {
+				archive = folder.pack
+			}
 			var errs []error
 			for _, arg := range args {
-				errs = append(errs, runLoad(cmd.Context(), s, l, cfg, arg, nodes))
+				errs = append(errs, runLoad(cmd.Context(), s, l, cfg, arg, archive, nodes))
 			}
 			return joined(errs)
 		},
 	}
 	t.add(cmd)
+	folder.add(cmd)
 	cmd.Flags().StringSliceVar(&nodes, "nodes", nil,
 		"`hosts` to load onto (default: all that can run the images)")
 	return cmd
@@ -68,24 +83,26 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
+// runLoad loads an archive onto hosts. archive returns its path, and a function that removes it if it is temporary.
 func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.Config, file string,
-	nodes []string) error {
-	path, done, err := archiveOf(ctx, s, file)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if len(nodes) == 0 {
-		if nodes, err = fitting(cfg, path); err != nil {
-			return err
-		}
-	}
+	archive func(ctx context.Context, name string) (path string, done func(), err error), nodes []string) error {
 	p := cli.NewProgress(s.Err)
 	defer p.Close()
+	line := p.Start("reading %s", file)
+	path, done, err := archive(ctx, file)
+	if err == nil {
+		defer done()
+		if len(nodes) == 0 {
+			nodes, err = fitting(cfg, path)
+		}
+	}
+	if err != nil {
+		line.Fail("%s was not loaded", file)
+		return err
+	}
 	var errs []error
 	var loaded []imageload.Image
 	var placed []placedImage
-	line := p.Start("loading %s", file)
 	for _, n := range nodes {
 		line.Set("loading %s onto %s", file, n)
 		images, err := loadOnto(ctx, l, n, path)
@@ -149,23 +166,18 @@ func archiveOf(ctx context.Context, s cli.Streams, name string) (path string, do
 	if _, err := reference.ParseNormalizedNamed(name); err != nil {
 		return "", nil, nothing
 	}
-	f, err := os.CreateTemp("", "mullion-load-*.tar")
+	path, done, err = keep("image", func(io.Writer) error { return nil })
 	if err != nil {
-		return "", nil, fmt.Errorf("keep image: %w", err)
-	}
-	done = func() { _ = os.Remove(f.Name()) }
-	if err := f.Close(); err != nil {
-		done()
-		return "", nil, fmt.Errorf("keep image: %w", err)
+		return "", nil, err
 	}
 	var said []string
 	for _, program := range []string{"docker", "nerdctl", "podman"} {
 		if _, err := exec.LookPath(program); err != nil {
 			continue
 		}
-		out, err := exec.CommandContext(ctx, program, "save", "--output", f.Name(), name).CombinedOutput()
+		out, err := exec.CommandContext(ctx, program, "save", "--output", path, name).CombinedOutput()
 		if err == nil {
-			return f.Name(), done, nil
+			return path, done, nil
 		}
 		said = append(said, fmt.Sprintf("%s save %s: %s", program, name, lastLine(out)))
 	}
@@ -251,15 +263,22 @@ func spool(in io.Reader, file string) (path string, done func(), err error) {
 	if file != "-" {
 		return file, func() {}, nil
 	}
+	return keep("standard input", func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}
+
+// keep writes an archive to a temporary file, which done removes.
+func keep(of string, write func(io.Writer) error) (path string, done func(), err error) {
 	f, err := os.CreateTemp("", "mullion-load-*.tar")
 	if err != nil {
-		return "", nil, fmt.Errorf("keep standard input: %w", err)
+		return "", nil, fmt.Errorf("keep %s: %w", of, err)
 	}
 	done = func() { _ = os.Remove(f.Name()) }
-	_, err = io.Copy(f, in)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(write(f), f.Close()); err != nil {
 		done()
-		return "", nil, fmt.Errorf("keep standard input: %w", err)
+		return "", nil, fmt.Errorf("keep %s: %w", of, err)
 	}
 	return f.Name(), done, nil
 }
