@@ -36,7 +36,7 @@ func newReader(t *testing.T, c *shared, ns string) reader {
 		"kubectl": `exec "$(dirname "$0")"/mullion kubectl "$@"`,
 		"mullion": `case "$1" in
 kubectl | url) exec ` + mullion + ` "$1"` + cluster + ` -n ` + ns + ` "${@:2}" ;;
-status) exec ` + mullion + ` "$1"` + cluster + ` "${@:2}" ;;
+status | load) exec ` + mullion + ` "$1"` + cluster + ` "${@:2}" ;;
 esac
 exec ` + mullion + ` "$@"`,
 	} {
@@ -63,10 +63,19 @@ func (r reader) run(t *testing.T, command string) (string, error) {
 // follow runs a command and compares its output with that of the page.
 func (r reader) follow(t *testing.T, s pageStep) {
 	t.Helper()
-	out, err := r.run(t, s.command)
-	if !s.pattern().MatchString(out) {
-		t.Fatalf("$ %s\n%s\n%v; the page shows\n%s", s.command, out, exitOf(err), strings.Join(s.output, "\n"))
+	if err := r.differs(t, s); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// differs runs a command, and returns an error unless its output is that of the page.
+func (r reader) differs(t *testing.T, s pageStep) error {
+	t.Helper()
+	out, err := r.run(t, s.command)
+	if s.pattern().MatchString(out) {
+		return nil
+	}
+	return fmt.Errorf("$ %s\n%s\n%s; the page shows\n%s", s.command, out, exitOf(err), strings.Join(s.output, "\n"))
 }
 
 func exitOf(err error) string {
