@@ -76,7 +76,7 @@ func TestReadInput(t *testing.T) {
 	if got := eventsOf(l.do(codePeek, 0, 10*eventSize, nil)); len(got) != 3 || got[1].Char != 'b' {
 		t.Errorf("%+v", got)
 	}
-	if n := u32(l.do(codeGetInputInfo, 0, 12, nil), 2); n != 3 {
+	if n := u32(l.do(codeGetInputCount, 0, 4, nil), 0); n != 3 {
 		t.Errorf("%d events", n)
 	}
 	l.do(codeFlush, 0, 0, nil)

@@ -54,6 +54,7 @@ const (
 	codeFlush         = device | anyAccess | 21<<2
 	codeGetWindow     = device | anyAccess | 22<<2
 	codeReadControl   = device | read | 24<<2
+	codeGetInputCount = device | read | 25<<2
 	codeWriteConsole  = device | write | 30<<2
 	codeWriteFile     = device | write | 31<<2
 	codeReadOutput    = device | read | 32<<2
@@ -112,7 +113,9 @@ func (c *Console) doInput(r Request) Reply {
 		}
 		return Reply{Data: data}
 	case codeGetInputInfo:
-		return Reply{Data: le32(c.inputPage, c.outputPage, uint32(len(c.events)))}
+		return Reply{Data: le32(c.inputPage, c.outputPage)}
+	case codeGetInputCount:
+		return Reply{Data: le32(uint32(len(c.events)))}
 	case codeSetInputInfo:
 		return c.setInputInfo(r.Data)
 	case codeGetTitle:
@@ -170,7 +173,7 @@ const (
 )
 
 func (c *Console) setInputInfo(data []byte) Reply {
-	if len(data) != 16 {
+	if len(data) != 12 {
 		return fail(statusInvalidParameter)
 	}
 	mask, input, output := u32(data, 0), u32(data, 1), u32(data, 2)

@@ -199,7 +199,7 @@ func utf16Of(s string) []uint16 {
 // TestWriteFile decodes bytes by the code page, across calls.
 func TestWriteFile(t *testing.T) {
 	l := newLab(t, 10, 4)
-	l.do(codeSetInputInfo, 0, 0, le32(maskOutputPage, 0, 65001, 0))
+	l.do(codeSetInputInfo, 0, 0, le32(maskOutputPage, 0, 65001))
 	for _, b := range []byte("a€b") {
 		l.do(codeWriteFile, 1, 0, []byte{b})
 	}

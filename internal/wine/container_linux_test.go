@@ -223,6 +223,14 @@ func TestContainerReplaced(t *testing.T) {
 	}
 }
 
+// TestContainerConsole: a program can make a console in a container, and set its code pages.
+func TestContainerConsole(t *testing.T) {
+	c := newContainer(t, "2019")
+	if out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "console"}}); s.ExitCode != 0 {
+		t.Errorf("%+v; output: %s", s, out)
+	}
+}
+
 // TestContainerDrive: programs see drive C and nothing of Linux.
 func TestContainerDrive(t *testing.T) {
 	c := newContainer(t, "2019")

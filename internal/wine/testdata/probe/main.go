@@ -31,6 +31,7 @@ func main() {
 		"service":   service,
 		"escape":    escape,
 		"drive":     drive,
+		"console":   console,
 		"security":  security,
 		"replaced":  replaced,
 	}
