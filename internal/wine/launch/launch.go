@@ -158,7 +158,7 @@ func makePlan(c Config, env []string) (plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", program, err)
 	}
-	if err := isImage(file); err != nil {
+	if err := checkProgram(file); err != nil {
 		return p, fmt.Errorf("%s: %w", program, err)
 	}
 	windows := toWindows(c.Root, file)
@@ -187,27 +187,6 @@ func makePlan(c Config, env []string) (plan, error) {
 func isBatch(file string) bool {
 	ext := strings.ToLower(filepath.Ext(file))
 	return ext == ".bat" || ext == ".cmd"
-}
-
-// errBadImage is ERROR_BAD_EXE_FORMAT, as CreateProcess reports it.
-var errBadImage = errors.New("%1 is not a valid Win32 application.") //nolint:staticcheck // Windows' own words
-
-// isImage fails for a file that is neither a batch file nor a program of Windows.
-// Wine would run a program of Linux.
-func isImage(file string) error {
-	if isBatch(file) {
-		return nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // opened for reading
-	var magic [2]byte
-	if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != "MZ" {
-		return errBadImage
-	}
-	return nil
 }
 
 // makeDir makes a working directory that does not exist, as hcsshim does for host

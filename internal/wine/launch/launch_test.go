@@ -4,6 +4,7 @@
 package launch
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,6 +17,20 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
+
+// image returns the headers of a program without sections.
+func image(machineType uint16) []byte {
+	le := binary.LittleEndian
+	data := make([]byte, dosHeaderSize+peHeaderSize+2)
+	copy(data, "MZ")
+	le.PutUint32(data[peOffset:], dosHeaderSize)
+	header := data[dosHeaderSize:]
+	copy(header, "PE")
+	le.PutUint16(header[machine:], machineType)
+	le.PutUint16(header[optionalHeaderSize:], 2)
+	le.PutUint16(header[optionalMagic:], magic64)
+	return data
+}
 
 // tree makes a directory that stands for drive C:.
 func tree(t *testing.T, files ...string) string {
@@ -32,7 +47,7 @@ func tree(t *testing.T, files ...string) string {
 			}
 			continue
 		}
-		if err := os.WriteFile(p, []byte("MZ"), 0o755); err != nil {
+		if err := os.WriteFile(p, image(machineAMD64), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
