@@ -57,6 +57,7 @@ enum {
     LINUX_ENOENT = 2,
     LINUX_EINTR = 4,
     LINUX_EACCES = 13,
+    LINUX_EFAULT = 14,
     LINUX_EEXIST = 17,
     LINUX_ENOTDIR = 20,
     LINUX_EISDIR = 21,

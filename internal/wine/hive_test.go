@@ -73,6 +73,20 @@ func TestBuildChanges(t *testing.T) {
 	testenv.Golden(t, "builds.reg", b.Bytes())
 }
 
+// TestNoDebugger: no build has Wine's debugger for programs that crash.
+func TestNoDebugger(t *testing.T) {
+	h, err := parseHive([]byte(sampleHive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, build := range winver.All() {
+		h.apply(buildChanges(build))
+		if strings.Contains(string(h.bytes()), "AeDebug") {
+			t.Errorf("%s has AeDebug:\n%s", build, h.bytes())
+		}
+	}
+}
+
 func TestHiveErrors(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":          "",

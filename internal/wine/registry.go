@@ -72,7 +72,7 @@ func buildChanges(b winver.Build) []change {
 		{key: currentControl + `\ProductOptions`, values: []value{{"ProductType", "ServerNT"}}},
 		// 0x100: the value that GetVersionEx takes for a service pack; 0 here.
 		{key: currentControl + `\Windows`, values: []value{{"CSDVersion", uint32(0)}}},
-		// Wine starts its debugger on a crash; Windows Server ends the program.
+		// Wine's debugger. Without the key Wine would start it too, but for winemend.dll (crash.c).
 		{key: currentVersion + `\AeDebug`, remove: true},
 		{key: `System\Select`, values: []value{
 			{"Current", uint32(1)}, {"Default", uint32(1)}, {"Failed", uint32(0)}, {"LastKnownGood", uint32(1)},

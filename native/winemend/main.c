@@ -11,6 +11,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
 {
     (void)module;
     (void)reserved;
+    if (reason == DLL_THREAD_ATTACH) keep_stack();
     if (reason != DLL_PROCESS_ATTACH) return TRUE;
     // One that does not fit to this Wine leaves it as it is; the tests of
     // internal/wine tell which.
@@ -20,6 +21,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
         mend_links();
         mend_link_creation();
         mend_security();
+        mend_programs();
     }
     mend_identity();
     if (identity_known()) hide_linux();
@@ -32,5 +34,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_system();
     mend_stacks();
     mend_streams();
+    mend_crashes();
     return TRUE;
 }

@@ -21,7 +21,9 @@
 #define CTRL_SHUTDOWN 6
 
 enum { LINUX_write_ = 1, LINUX_access_ = 21, LINUX_getpid_ = 39, LINUX_exit_group_ = 231 };
-#define LINUX_O_WRONLY_CREAT_EXCL (01 | 0100 | 0200)
+#define LINUX_O_WRONLY_CREAT (01 | 0100)
+#define LINUX_O_EXCL 0200
+#define LINUX_O_TRUNC 01000
 
 static NTSTATUS(NTAPI *real_NtTerminateProcess)(HANDLE, NTSTATUS);
 
@@ -37,7 +39,7 @@ static int put_number(char *to, unsigned long long v)
 }
 
 // make_file makes a file whose name ends with the number of this process, and returns its descriptor or -errno.
-static long long make_file(const char *prefix)
+static long long make_file(const char *prefix, int flags)
 {
     char name[64];
     int n = 0;
@@ -46,12 +48,12 @@ static long long make_file(const char *prefix)
         n++;
     }
     put_number(name + n, (unsigned long long)linux_call(LINUX_getpid_, 0, 0, 0, 0, 0));
-    return linux_call(LINUX_open, (long long)name, LINUX_O_WRONLY_CREAT_EXCL | LINUX_O_CLOEXEC, 0600, 0, 0);
+    return linux_call(LINUX_open, (long long)name, LINUX_O_WRONLY_CREAT | LINUX_O_CLOEXEC | flags, 0600, 0, 0);
 }
 
 static HANDLE handling_thread; // the id of the thread that calls the control handlers
 
-static HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48); } // ClientId.UniqueThread
+HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48); } // ClientId.UniqueThread
 
 // leave ends this process at once. Wine calls the C library's exit, which takes the process's libraries down while
 // threads that the wineserver has just ended still run in them: now and then a Go program died of that with SIGSEGV,
@@ -62,7 +64,20 @@ static void leave(ULONG code)
     linux_call(LINUX_exit_group_, code && !(code & 0xff) ? 1 : code & 0xff, 0, 0, 0, 0);
 }
 
-static BOOL alone; // the process's other threads have been ended
+static BOOL alone;       // the process's other threads have been ended
+static ULONG alone_code; // with this exit code
+
+#define EXCEPTION_WINE_STUB 0x80000100UL // a function that a DLL lacks was called
+
+// exit_code returns what the process ends with on Windows where it ends with code under Wine.
+static ULONG exit_code(ULONG code)
+{
+    if (code == EXCEPTION_WINE_STUB) return (ULONG)STATUS_ENTRYPOINT_NOT_FOUND;
+    // UCRT's _invoke_watson calls __fastfail. The older runtime libraries raise the exception.
+    if (code == (ULONG)STATUS_INVALID_CRUNTIME_PARAMETER && find_function(L"ucrtbase.dll", "abort"))
+        return (ULONG)STATUS_STACK_BUFFER_OVERRUN;
+    return level_exit_code(code);
+}
 
 static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
 {
@@ -71,29 +86,35 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
     // No handler took the event: Wine's last one ends the process with 0,
     // Windows' with STATUS_CONTROL_C_EXIT.
     if (!code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
-    code = (NTSTATUS)level_exit_code((ULONG)code);
+    code = (NTSTATUS)exit_code((ULONG)code);
     if (!process) {
         alone = TRUE;
+        alone_code = (ULONG)code;
         return real_NtTerminateProcess(process, code);
     }
-    if ((ULONG)code & ~0xffUL) {
+    if (code) {
+        // Without the file the loader has ended the process, before this DLL began (internal/wine/launch, loaderCodes).
         // Outside of a container the directory does not exist.
         char text[16];
-        long long fd = make_file(EXIT_FILE);
+        long long fd = make_file(EXIT_FILE, LINUX_O_TRUNC);
         if (fd >= 0) {
             linux_call(LINUX_write_, fd, (long long)text, put_number(text, (ULONG)code), 0, 0);
             linux_call(LINUX_close, fd, 0, 0, 0, 0);
         }
     }
-    if (alone) leave((ULONG)code);
+    if (alone && alone_code == (ULONG)code) leave((ULONG)code);
     return real_NtTerminateProcess(process, code);
 }
+
+BOOL process_ends(void) { return alone; }
+
+void end_process(ULONG code) { mend_NtTerminateProcess(NtCurrentProcess(), (NTSTATUS)code); }
 
 // take_stop takes a request to end, and reports whether it is the first. mullion-init repeats it until it finds the
 // file that says so.
 static BOOL take_stop(void)
 {
-    long long fd = make_file(STOP_NOTICED);
+    long long fd = make_file(STOP_NOTICED, LINUX_O_EXCL);
     if (fd >= 0) linux_call(LINUX_close, fd, 0, 0, 0, 0);
     return fd != -LINUX_EEXIST;
 }

@@ -118,6 +118,22 @@ BOOL mend_services(void);
 BOOL mend_stacks(void);
 BOOL mend_break(void);
 
+HANDLE thread_id(void);
+// process_ends reports whether this process has ended its other threads, and detaches its DLLs.
+BOOL process_ends(void);
+// end_process ends this process, and keeps its exit code.
+void end_process(ULONG code);
+
+// program.c
+
+BOOL mend_programs(void);
+
+// crash.c
+
+BOOL mend_crashes(void);
+// keep_stack makes this thread keep some of its stack for the handling of an overflow.
+void keep_stack(void);
+
 // security.c
 
 BOOL mend_security(void);
@@ -282,6 +298,7 @@ void free_mem(void *p);
 
 // Declarations that mingw-w64 10 lacks.
 #define FileDispositionInformationEx_ ((FILE_INFORMATION_CLASS)64)
+#define ProcessDefaultHardErrorMode_ ((PROCESSINFOCLASS)12)
 #define FileRenameInformationEx_ ((FILE_INFORMATION_CLASS)65)
 #ifndef NtCurrentProcess
 #define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)

@@ -135,8 +135,9 @@ func reap(c Config, pid int) (end exit, ended bool) {
 		if err != nil || got <= 0 {
 			return exit{}, false
 		}
+		code := exitCode(c.StatusDir, got, status)
 		if got == pid {
-			return exit{exitCode(c.StatusDir, pid, status), status.Signaled()}, true
+			return exit{code, status.Signaled()}, true
 		}
 		if !c.Exec && status.Signaled() && (!serverLives() || booted("/proc") && !managerLives()) {
 			// The wineserver was killed, or the service manager. Without the first its
@@ -200,13 +201,20 @@ func (r *request) repeat(statusDir string) {
 // an interrupt that it has no gate for (int 80h raises a protection fault).
 const accessViolation = 0xC0000005
 
-// exitCode returns the program's code in full. winemend.dll leaves it in a file if
-// it does not fit into a Unix status.
+// loaderCodes returns the codes with which Wine's loader ends a program before winemend.dll begins, by their Unix
+// status: STATUS_INVALID_IMAGE_FORMAT, STATUS_DLL_NOT_FOUND, STATUS_ORDINAL_NOT_FOUND and STATUS_ENTRYPOINT_NOT_FOUND.
+func loaderCodes() map[int]uint32 {
+	return map[int]uint32{0x7B: 0xC000007B, 0x35: 0xC0000135, 0x38: 0xC0000138, 0x39: 0xC0000139}
+}
+
+// exitCode returns the program's code in full. winemend.dll leaves it in a file, unless it is 0. The file is removed.
 func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	name := filepath.Join(dir, ".exit."+strconv.Itoa(pid))
 	if data, err := os.ReadFile(name); err == nil {
-		_ = os.Remove(name) // the pid may come again
-		if code, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 32); err == nil {
+		_ = os.Remove(name) // another process may get the number
+		code, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 32)
+		// The file of an earlier process has another code.
+		if err == nil && (status.Signaled() || wineStatus(uint32(code)) == status.ExitStatus()) {
 			return uint32(code)
 		}
 	}
@@ -222,7 +230,18 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 		}
 		return 128 + uint32(status.Signal())
 	}
+	if code, ok := loaderCodes()[status.ExitStatus()]; ok {
+		return code
+	}
 	return uint32(status.ExitStatus())
+}
+
+// wineStatus returns Wine's Unix status for a code (dlls/ntdll/unix/thread.c, get_unix_exit_code).
+func wineStatus(code uint32) int {
+	if code != 0 && code&0xff == 0 {
+		return 1
+	}
+	return int(code & 0xff)
 }
 
 // stop passes a request to end on to the programs, and returns the ones that may miss

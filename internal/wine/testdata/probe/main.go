@@ -34,6 +34,7 @@ func main() {
 		"console":   console,
 		"security":  security,
 		"replaced":  replaced,
+		"panic":     panics,
 	}
 	if len(os.Args) < 2 || checks[os.Args[1]] == nil {
 		var names []string

@@ -69,3 +69,9 @@ func arguments(*probe) {
 	p, _, _ := line.Call()
 	fmt.Printf("%q %s\n", os.Args, windows.UTF16PtrToString((*uint16)(unsafe.Add(unsafe.Pointer(nil), p))))
 }
+
+// panics has Go's runtime turn an exception into a panic.
+func panics(*probe) {
+	var nowhere *int
+	*nowhere = 1
+}
