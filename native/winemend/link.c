@@ -382,6 +382,7 @@ static NTSTATUS NTAPI mend_NtQueryInformationFile(HANDLE handle, IO_STATUS_BLOCK
                                                   FILE_INFORMATION_CLASS class)
 {
     char path[PATH_SIZE];
+    if (class == FileCompressionInformation) return query_compression(mend_NtQueryInformationFile, handle, io, out, len);
     if (!handle_is_link(handle, path)) {
         NTSTATUS result = real_NtQueryInformationFile(handle, io, out, len, class);
         if (!result || result == STATUS_BUFFER_OVERFLOW) show_socket(handle, out, class);

@@ -33,6 +33,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_command();
     mend_system();
     mend_stacks();
+    mend_chains();
     mend_streams();
     mend_crashes();
     return TRUE;

@@ -163,6 +163,15 @@ BOOL identity_limited(void);
 BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG options);
 BOOL mend_identity(void);
 
+// compression.c
+
+typedef NTSTATUS(NTAPI *query_file)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
+NTSTATUS query_compression(query_file query, HANDLE handle, IO_STATUS_BLOCK *io, void *out, ULONG len);
+
+// chain.c
+
+void mend_chains(void);
+
 // streams.c
 
 void mend_streams(void);

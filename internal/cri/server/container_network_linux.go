@@ -41,7 +41,7 @@ func (s *Server) writeNetwork(ctx context.Context, id string, sb store.Sandbox) 
 		return err
 	}
 	defer func() { _ = root.Close() }() // opened for look-ups
-	return s.cfg.Engine.WriteNetwork(root, n)
+	return s.cfg.Engine.WriteMachine(root, n)
 }
 
 // describeNetwork reads the first adapter of a network namespace. Without an

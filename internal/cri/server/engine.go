@@ -21,9 +21,10 @@ type Engine interface {
 	HasUser(user, computer string) bool
 	// Layers are the overlayfs layers of a container that runs as the user.
 	Layers(ctx context.Context, user, computer string) (engine.Layers, error)
-	// WriteNetwork writes the network configuration of a container that was not
-	// started yet.
-	WriteNetwork(root *os.Root, n engine.Network) error
+	// WriteMachine writes what the programs of a container that was not started yet
+	// find about its machine: the network, and the processors. root is its root
+	// directory.
+	WriteMachine(root *os.Root, n engine.Network) error
 	// Drive is where the root directory holds drive C.
 	Drive() string
 	// Process describes a program; p.Status names the file, in the directory

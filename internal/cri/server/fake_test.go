@@ -349,8 +349,8 @@ func (e linuxEngine) Layers(context.Context, string, string) (engine.Layers, err
 }
 func (linuxEngine) Drive() string { return "/" }
 
-// WriteNetwork has nothing to write: there is no registry.
-func (linuxEngine) WriteNetwork(*os.Root, engine.Network) error { return nil }
+// WriteMachine does not write: there is no registry.
+func (linuxEngine) WriteMachine(*os.Root, engine.Network) error { return nil }
 
 func (linuxEngine) HasUser(user, _ string) bool {
 	return slices.Contains([]string{"ContainerAdministrator", "ContainerUser", `NT AUTHORITY\NETWORK SERVICE`}, user)

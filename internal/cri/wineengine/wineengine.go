@@ -70,10 +70,13 @@ func (e Engine) Layers(ctx context.Context, user, computer string) (engine.Layer
 	return engine.Layers{Below: below, Above: []string{profile}, Linux: linux}, nil
 }
 
-// WriteNetwork writes a container's network into its registry in the root
-// directory.
-func (Engine) WriteNetwork(root *os.Root, n engine.Network) error {
-	return wine.Network(n).WriteContainer(root)
+// WriteMachine writes a container's network into its registry in the root directory,
+// and the processors into the file that Wine reads.
+func (Engine) WriteMachine(root *os.Root, n engine.Network) error {
+	if err := wine.Network(n).WriteContainer(root); err != nil {
+		return err
+	}
+	return wine.WriteProcessors(root)
 }
 
 // Drive is where a container's root directory holds drive C.

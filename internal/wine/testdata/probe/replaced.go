@@ -12,7 +12,7 @@ import (
 // replaced checks that winemend.dll could replace each function: it recognizes the first instructions of those of
 // the Wine in native/packages.txt, and leaves others as they are. On Windows there is no such DLL.
 func replaced(t *probe) {
-	for _, dll := range []string{"user32.dll", "advapi32.dll", "sechost.dll", "secur32.dll", "userenv.dll"} {
+	for _, dll := range []string{"user32.dll", "advapi32.dll", "crypt32.dll", "sechost.dll", "secur32.dll", "userenv.dll"} {
 		_, err := windows.LoadLibrary(dll)
 		t.must(err)
 	}
