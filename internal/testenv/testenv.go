@@ -31,6 +31,7 @@ const (
 	Built  Capability = "built"  // `make build` has filled bin/
 	Suites Capability = "suites" // `make suites` has filled bin/windows with other projects' suites
 	Peers  Capability = "peers"  // `make peers` has filled bin/peers: other projects' own programs
+	NPM    Capability = "npm"    // the npm program, and its registry
 	Static Capability = "static" // a test program that runs without a loader, in a bare root
 )
 
@@ -75,6 +76,8 @@ func missing(c Capability) string {
 		if _, err := os.Stat(Bin("wine", "usr/lib/wine/wine64")); err != nil {
 			return err.Error() + ": run `make build` first"
 		}
+	case NPM:
+		return program("npm")
 	case MinGW:
 		return program("x86_64-w64-mingw32-gcc")
 	case Built:
