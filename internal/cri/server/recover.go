@@ -21,7 +21,7 @@ import (
 //
 //	record says          reality                     then
 //	half made, Removing  anything                    removed (sandboxes by sweep)
-//	made                 runc runs it                it runs: the kill came before the record
+//	made                 runc runs it, or has run    it runs: the kill came before the record
 //	running              runc runs it                adopted
 //	running              conmon left an exit code    ended so
 //	running              neither                     ended in an unknown way
@@ -68,10 +68,13 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 		return errors.Join(s.runtime.Delete(ctx, c.ID), s.removeHostRoot(c.ID), mount.UnmountBelow(s.dir(c.ID)))
 	case c.Started != 0:
 		return s.recheck(ctx, c, st)
-	case st.Status == "running":
+	case st.Status == "running", st.Status == "stopped": // its conmon may not have left an exit code yet
 		c.Started, c.PID = st.Created.UnixNano(), st.PID
 		s.log.InfoContext(ctx, "container was started, but not recorded so", logkey.ContainerID, c.ID)
-		return s.store.Containers.Put(c)
+		if err := s.store.Containers.Put(c); err != nil {
+			return err
+		}
+		return s.recheck(ctx, c, st)
 	case st.Status == "created":
 		// It never ran: another StartContainer may create it again.
 		return errors.Join(s.runtime.Delete(ctx, c.ID), s.forgetExit(ctx, c.ID))
