@@ -307,7 +307,8 @@ func TestContainerProgramLookup(t *testing.T) {
 			"%1 is not a valid Win32 application."},
 		{"missing program", wine.Process{Args: []string{"no-such-program"}}, 127,
 			"The system cannot find the file specified."},
-		{"missing directory", wine.Process{Args: []string{"hostname"}, Dir: `C:\nowhere`}, 127, `C:\nowhere`},
+		{"missing directory", wine.Process{Args: []string{"hostname"}, Dir: `C:\nowhere`}, 126,
+			"The directory name is invalid."},
 	} {
 		out, s := c.exec("lookup", row.p)
 		refused := row.code == 127 || row.code == 126

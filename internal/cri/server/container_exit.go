@@ -101,14 +101,15 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	case err == nil:
 		// Windows' exit codes have 32 bits, conmon's 8.
 		c.ExitCode = int32(status.ExitCode)
-		if status.Error != "" {
-			c.Message = status.Error
-		}
 	case !isGone(err):
 		s.log.WarnContext(ctx, "status of a container cannot be read; its exit code may lack bits", logkey.ContainerID,
 			c.ID, logkey.Error, err)
 	}
 	switch {
+	case status.Error != "":
+		// The server was started again before it learned that the program was not.
+		sb, _ := s.sandbox(c.SandboxID) // there as long as its containers
+		failStart(&c, notStarted(c, sb, errors.New(status.Error)))
 	case exit.OOM || c.Limit != "":
 		if c.Limit == "" {
 			c.Limit, c.Message = reasonOOM, s.memoryMessage(c)

@@ -45,7 +45,7 @@ func (s *Server) mainProcess(c *store.Container, sb store.Sandbox, img v1.Config
 	} else {
 		p.User = cmp.Or(p.User, s.cfg.Engine.DefaultUser())
 	}
-	c.User, c.Env, c.Dir = p.User, p.Env, p.Dir
+	c.User, c.Env, c.Dir, c.Command = p.User, p.Env, p.Dir, cmp.Or(commandLine, cmdline.Join(args))
 	return s.process(p, sb.HostProcess, c.Config.GetTty()), nil
 }
 
@@ -123,10 +123,20 @@ func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.C
 }
 
 // checkUser refuses accounts that no image has. hcsshim reports it when the
-// process is made (internal/hcs, hcs::System::CreateProcess).
-func (s *Server) checkUser(id, user, computer string) error {
+// process with the command line is made.
+func (s *Server) checkUser(id, command, user, computer string) error {
 	if user != "" && !s.cfg.Engine.HasUser(user, computer) {
-		return fmt.Errorf("hcs::System::CreateProcess %s: %w: unknown", id, engine.ErrLogon)
+		return createProcessError(id, command, engine.ErrLogon)
 	}
 	return nil
+}
+
+// createProcessError returns hcsshim's error for a process that could not be made (internal/hcs/system.go,
+// createProcess), as containerd passes it on.
+func createProcessError(id, command string, err error) error {
+	operation := "hcs::System::CreateProcess"
+	if command != "" {
+		operation += ": " + command
+	}
+	return fmt.Errorf("%s %s: %w: unknown", operation, id, err)
 }

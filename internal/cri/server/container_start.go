@@ -93,10 +93,17 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 		return err
 	}
 	if err := s.cfg.Engine.Started(ctx, pid, s.dir(c.ID, statusDir, mainStatus)); err != nil {
-		return fmt.Errorf("failed to start containerd task %q: hcs::System::CreateProcess %s: %w: unknown",
-			c.ID, c.ID, err)
+		return notStarted(*c, sb, err)
 	}
 	return s.store.Containers.Put(*c)
+}
+
+// notStarted returns the error for a container whose program could not be started.
+func notStarted(c store.Container, sb store.Sandbox, cause error) error {
+	if sb.HostProcess {
+		return fmt.Errorf("failed to start containerd task %q: %w: unknown", c.ID, cause)
+	}
+	return fmt.Errorf("failed to start containerd task %q: %w", c.ID, createProcessError(c.ID, c.Command, cause))
 }
 
 // conmonGroup returns the cgroup, in the sandbox's, of the processes that hold its
@@ -119,7 +126,7 @@ func (s *Server) placeConmon(sandbox string) func(pid int) error {
 // logOn returns an error if the container's account does not exist.
 func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	if !sb.HostProcess {
-		return s.checkUser(c.ID, c.User, s.hostname(sb.Config))
+		return s.checkUser(c.ID, c.Command, c.User, s.hostname(sb.Config))
 	}
 	if err := s.cfg.HostProcesses.LogOn(c.User, c.ID); err != nil {
 		return fmt.Errorf("%w: unknown", err)
@@ -134,11 +141,17 @@ func (s *Server) startFailed(ctx context.Context, c store.Container, cause error
 	err := errors.Join(cause, s.runtime.Delete(ctx, c.ID))
 	// The exit code of the process just killed must not be reported.
 	err = errors.Join(err, s.forgetExit(ctx, c.ID))
-	c.PID, c.Started, c.Finished = 0, 0, now()
-	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, cause.Error()
+	c.Finished = now()
+	failStart(&c, cause)
 	err = errors.Join(err, s.store.Containers.Put(c))
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return err
+}
+
+// failStart records why a container, which has ended, never ran.
+func failStart(c *store.Container, cause error) {
+	c.PID, c.Started = 0, 0
+	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, cause.Error()
 }
 
 // container finds a container by its ID; the error is containerd's.

@@ -16,6 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
 // Exec returns a URL for a command in a container.
@@ -68,8 +69,8 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 	}
 	if st, statErr := s.cfg.Engine.Status(file); statErr == nil {
 		if st.Error != "" {
-			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: hcs::System::CreateProcess "+
-				"%s: %s: unknown", status, c.ID, st.Error)
+			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: %w", status,
+				createProcessError(c.ID, cmdline.Join(e.args), errors.New(st.Error)))
 		}
 		return int32(st.ExitCode), nil
 	}

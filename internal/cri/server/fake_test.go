@@ -41,6 +41,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -50,6 +51,10 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[0] == "/guest" {
 		os.Exit(guest(os.Args[1:]))
+	}
+	if os.Args[0] == wine.InitPath {
+		fmt.Fprintln(os.Stderr, startLate(os.Args))
+		os.Exit(1)
 	}
 	testenv.EnterWine()
 	os.Exit(m.Run())

@@ -96,7 +96,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 		}
 	}
 	if user := security.GetRunAsUsername(); user != "" {
-		if err := s.checkUser(sb.ID, user, s.hostname(sb.Config)); err != nil {
+		if err := s.checkUser(sb.ID, "", user, s.hostname(sb.Config)); err != nil {
 			return fmt.Errorf("failed to start sandbox container task %q: %w", sb.ID, err)
 		}
 	}

@@ -65,6 +65,8 @@ type Container struct {
 	// same, even if the image is gone.
 	Env []string `json:"env,omitempty"`
 	Dir string   `json:"dir,omitempty"`
+	// Command is the command line of the container's program, for errors.
+	Command string `json:"command,omitempty"`
 	// User is the account that the pod or the image requested. It is empty in
 	// records of older versions.
 	User string `json:"user,omitempty"`

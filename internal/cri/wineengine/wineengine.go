@@ -8,12 +8,7 @@ package wineengine
 
 import (
 	"context"
-	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
@@ -103,35 +98,6 @@ func (Engine) StatusDir() string { return wine.StatusDir }
 
 // Owner returns the user and group that an image's files belong to.
 func (Engine) Owner() (uid, gid int) { return wine.ContainerUID, wine.ContainerGID }
-
-// startPoll and startWait: init finds the program and starts Wine within some
-// 10 ms; one that needs longer than two seconds is taken for started.
-const (
-	startPoll = 2 * time.Millisecond
-	startWait = 2 * time.Second
-)
-
-// Started looks for the first child of init, which is Wine's loader.
-func (e Engine) Started(ctx context.Context, pid int, status string) error {
-	children := filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children")
-	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
-		if s, err := e.Status(status); err == nil {
-			if s.Error != "" {
-				return errors.New(s.Error)
-			}
-			return nil
-		}
-		if data, err := os.ReadFile(children); err == nil && len(strings.TrimSpace(string(data))) > 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(startPoll):
-		}
-	}
-	return nil
-}
 
 // Status reads the status file of a program. Its container may have put anything
 // there. If the program was killed, the error is fs.ErrNotExist.

@@ -57,7 +57,4 @@ func TestStatus(t *testing.T) {
 	if s, err := (Engine{}).Status(file); err != nil || s != (engine.Status{ExitCode: 1<<32 - 1, Error: "no"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := (Engine{}).Started(t.Context(), 0, file); err == nil || err.Error() != "no" {
-		t.Errorf("started: %v", err)
-	}
 }

@@ -102,10 +102,10 @@ func (s Status) write(dir, name string) error {
 	}
 	tmp := filepath.Join(dir, "."+name+".tmp")
 	if err := os.WriteFile(tmp, data, 0o644); err != nil {
-		return fmt.Errorf("write status: %w", err)
+		return fmt.Errorf("write status: %w", withoutPath(err))
 	}
 	if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
-		return fmt.Errorf("write status: %w", err)
+		return fmt.Errorf("write status: %w", withoutPath(err))
 	}
 	return nil
 }
@@ -119,8 +119,6 @@ func unixStatus(code uint32) int {
 	return 0xff
 }
 
-var errNotFound = errors.New("The system cannot find the file specified.") //nolint:staticcheck // Windows' own words
-
 // plan is the Unix command that runs the program.
 type plan struct {
 	path string
@@ -133,12 +131,9 @@ type plan struct {
 func makePlan(c Config, env []string) (plan, error) {
 	p := plan{path: c.Loader, dir: c.Root, env: env}
 	if c.Dir != "" {
-		dir, err := resolve(c.Root, c.Dir)
-		if errors.Is(err, errNotFound) && c.Host {
-			dir, err = makeDir(c.Root, c.Dir)
-		}
+		dir, err := findDir(c)
 		if err != nil {
-			return p, fmt.Errorf("working directory %s: %w", c.Dir, err)
+			return p, err
 		}
 		p.dir = dir
 	}
@@ -152,14 +147,14 @@ func makePlan(c Config, env []string) (plan, error) {
 		return p, errors.New("no program given")
 	}
 	file, err := findProgram(c.Root, p.dir, program, searchPath(env), searchExt(env))
-	if err != nil && c.Host && !c.Exec {
+	if err != nil && c.Host {
 		return c.shellPlan(p), nil
 	}
 	if err != nil {
-		return p, fmt.Errorf("%s: %w", program, err)
+		return p, err
 	}
 	if err := checkProgram(file); err != nil {
-		return p, fmt.Errorf("%s: %w", program, err)
+		return p, err
 	}
 	windows := toWindows(c.Root, file)
 	if isBatch(file) {
@@ -189,30 +184,6 @@ func isBatch(file string) bool {
 	return ext == ".bat" || ext == ".cmd"
 }
 
-// makeDir makes a working directory that does not exist, as hcsshim does for host
-// process containers.
-func makeDir(root, name string) (string, error) {
-	_, rest, ok := strings.Cut(name, ":")
-	if !ok {
-		rest = name
-	}
-	at := filepath.Clean(root)
-	for part := range strings.SplitSeq(strings.ReplaceAll(rest, `\`, "/"), "/") {
-		if part == "" || part == "." || part == ".." {
-			continue
-		}
-		next, err := child(at, part)
-		if err != nil {
-			next = filepath.Join(at, part)
-			err = os.Mkdir(next, 0o755)
-		}
-		if err != nil {
-			return "", err
-		}
-		at = next
-	}
-	return at, nil
-}
 
 // shellPlan hands the command to cmd.exe, as hcsshim does with each command of a
 // HostProcess container (internal/jobcontainers/jobcontainer.go, CreateProcess):

@@ -60,7 +60,11 @@ func TestPlan(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "App", "linux.exe"), []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := `C:\windows\system32\cmd.exe`
+	const (
+		cmd              = `C:\windows\system32\cmd.exe`
+		notFound         = "The system cannot find the file specified."
+		invalidDirectory = "The directory name is invalid."
+	)
 	for _, row := range []struct {
 		name string
 		c    Config
@@ -84,15 +88,29 @@ func TestPlan(t *testing.T) {
 			argv: []string{cmd, "/c", `C:\App\start.CMD`, "a"}},
 		{name: "no extension", c: Config{Args: []string{`C:\app\tool`}}, argv: []string{`C:\App\tool`}},
 		{name: "PATHEXT", c: Config{Args: []string{`C:\app\start`}}, env: []string{"MULLION_ENV_PATHEXT=.EXE;.VBS"},
-			err: "cannot find the file"},
+			err: notFound},
 		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`},
 			argv: []string{`C:\App\Server.EXE`}},
-		{name: "missing", c: Config{Args: []string{"nothing"}}, err: "The system cannot find the file specified."},
-		{name: "a directory is not a program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
+		{name: "missing", c: Config{Args: []string{"nothing"}}, err: notFound},
+		{name: "a directory is not a program", c: Config{Args: []string{`C:\data`}}, err: notFound},
 		{name: "a program of Linux", c: Config{Args: []string{`C:\app\linux.exe`}},
 			err: "%1 is not a valid Win32 application."},
-		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`}, err: `working directory C:\no`},
-		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: "cannot find"},
+		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`},
+			err: invalidDirectory},
+		{name: "directory on another drive", c: Config{Args: []string{"ping"}, Dir: `D:\`},
+			err: invalidDirectory},
+		{name: "a file as the directory", c: Config{Args: []string{"ping"}, Dir: `C:\app\server.exe`},
+			err: invalidDirectory},
+		{name: "below a file", c: Config{Args: []string{"ping"}, Dir: `C:\app\server.exe\x`},
+			err: invalidDirectory},
+		{name: "a file as the directory on a host",
+			c:   Config{Args: []string{"ping"}, Dir: `C:\app\server.exe`, Host: true},
+			err: "failed to start host process: failed to create process: The directory name is invalid."},
+		{name: "below a file on a host", c: Config{Args: []string{"ping"}, Dir: `C:\app\server.exe\x`, Host: true},
+			err: `mkdir C:\app\server.exe\x: The system cannot find the path specified.`},
+		{name: "missing in exec on a host", c: Config{Args: []string{"nothing"}, Host: true, Exec: true},
+			argv: []string{cmd, "/c", "nothing"}},
+		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: notFound},
 		{name: "above the root", c: Config{Args: []string{`C:\..\..\app\server.exe`}},
 			argv: []string{`C:\App\Server.EXE`}},
 		{name: "nothing", err: "no program given"},
@@ -100,7 +118,7 @@ func TestPlan(t *testing.T) {
 		row.c.Root, row.c.Loader = root, "/loader"
 		p, err := makePlan(row.c, row.env)
 		if row.err != "" {
-			if err == nil || !strings.Contains(err.Error(), row.err) {
+			if err == nil || err.Error() != row.err {
 				t.Errorf("%s: error %v, want %q", row.name, err, row.err)
 			}
 			continue

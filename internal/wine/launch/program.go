@@ -11,16 +11,11 @@ import (
 	"slices"
 )
 
-// The errors of CreateProcess for a file that it does not run, in Windows' own words.
-var (
-	// errBadImage is ERROR_BAD_EXE_FORMAT.
-	errBadImage = errors.New("%1 is not a valid Win32 application.") //nolint:staticcheck // see above
-	// errOtherMachine is ERROR_EXE_MACHINE_TYPE_MISMATCH, which Nano Server reports for 32-bit programs too. Server
-	// Core runs these.
-	errOtherMachine = errors.New("This version of %1 is not compatible with " + //nolint:staticcheck // likewise
-		"the version of Windows you're running. Check your computer's system information and then contact " +
-		"the software publisher.")
-)
+// errOtherMachine is ERROR_EXE_MACHINE_TYPE_MISMATCH in Windows' own words, which Nano Server reports for 32-bit programs
+// too. Server Core runs these.
+var errOtherMachine = errors.New("This version of %1 is not compatible with " + //nolint:staticcheck // see above
+	"the version of Windows you're running. Check your computer's system information and then contact " +
+	"the software publisher.")
 
 // Offsets and values of a program's headers, and their sizes: winnt.h.
 const (
@@ -40,12 +35,12 @@ func checkProgram(file string) error {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return err
+		return windowsError(err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return windowsError(err)
 	}
 	return checkImage(f, info.Size())
 }

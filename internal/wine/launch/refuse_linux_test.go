@@ -20,8 +20,8 @@ func TestRefuse(t *testing.T) {
 	}{
 		{"status", dir, "s", ""},
 		{"no status", dir, "", "mullion-init: no\n"},
-		{"no directory", filepath.Join(dir, "gone"), "s", "mullion-init: no\nwrite status: open " +
-			filepath.Join(dir, "gone", ".s.tmp") + ": no such file or directory\n"},
+		{"no directory", filepath.Join(dir, "gone"), "s", "mullion-init: no\nwrite status: " +
+			"no such file or directory\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer

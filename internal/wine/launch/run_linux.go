@@ -38,7 +38,7 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	p, err := makePlan(c, env)
 	if err == nil {
 		// Started in the directory, so that Wine takes it for the current one.
-		err = os.Chdir(p.dir)
+		err = enterDir(c, p.dir)
 	}
 	if err != nil {
 		return refuse(c, err, stderr)
@@ -67,6 +67,9 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	})
 	if err != nil {
 		return refuse(c, err, stderr)
+	}
+	if err := reportStarted(c); err != nil {
+		fmt.Fprintln(stderr, "mullion-init:", err)
 	}
 	code := wait(c, pid, signals)
 	output.await(managerLives)
