@@ -99,18 +99,19 @@ func withMountPoint(s string) string {
 	return strings.NewReplacer("%"+mountPointVariable+"%", imageRoot, "$env:"+mountPointVariable, imageRoot).Replace(s)
 }
 
-// environment adds the same variables as hcsshim: the place of the image's files,
-// and directories to search.
+// environment puts the place of the image's files into the values of all variables, and
+// adds the same variables as hcsshim: that place, and directories to search.
 func environment(env []string) []string {
 	search := hostPath
 	var out []string
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
+		value = withMountPoint(value)
 		if strings.EqualFold(name, "PATH") {
 			search = value
 			continue
 		}
-		out = append(out, name+"="+withMountPoint(value))
+		out = append(out, name+"="+value)
 	}
 	return append(out, "Path="+strings.TrimSuffix(search, ";")+";"+searchPath, mountPointVariable+"="+imageRoot+`\`)
 }
