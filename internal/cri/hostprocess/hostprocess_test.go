@@ -27,12 +27,12 @@ func TestCapabilities(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	got := environment([]string{
 		"A=%CONTAINER_SANDBOX_MOUNT_POINT%/x",
-		`path=C:\p;%CONTAINER_SANDBOX_MOUNT_POINT%\bin;$env:CONTAINER_SANDBOX_MOUNT_POINT\tools;`,
+		`path=%CONTAINER_SANDBOX_MOUNT_POINT%\bin;$env:CONTAINER_SANDBOX_MOUNT_POINT\tools;`,
 		"B=$env:CONTAINER_SANDBOX_MOUNT_POINT",
 	})
 	want := []string{
 		`A=C:\hpc/x`, `B=C:\hpc`,
-		`Path=C:\p;C:\hpc\bin;C:\hpc\tools;C:\hpc\;C:\WINDOWS\System32\WindowsPowerShell\v1.0\;C:\WINDOWS\System32\Wbem`,
+		`Path=C:\hpc\bin;C:\hpc\tools;C:\hpc\;C:\WINDOWS\System32\WindowsPowerShell\v1.0\;C:\WINDOWS\System32\Wbem`,
 		`CONTAINER_SANDBOX_MOUNT_POINT=C:\hpc\`,
 	}
 	if !slices.Equal(got, want) {

@@ -36,25 +36,51 @@ var errPipe = errors.New("named pipe mounts not supported for job containers - i
 func (h *Host) Make(c engine.HostContainer) error {
 	view := h.view(c.ID)
 	if err := os.MkdirAll(view, 0o700); err != nil {
-		return fmt.Errorf("create view of the host: %w", err)
+		return fmt.Errorf("create view of the host: %w", mount.WithoutPath(err))
 	}
 	if err := h.mountView(view); err != nil {
-		return fmt.Errorf("create view of the host: %w", err)
+		return fmt.Errorf("create view of the host: %w", mount.WithoutPath(err))
 	}
 	image, err := os.Open(c.Image)
 	if err != nil {
-		return err
+		return fmt.Errorf("bind image to %s: %w", imageRoot, mount.WithoutPath(err))
 	}
 	defer func() { _ = image.Close() }() // only a handle
-	if err := bindIntoView(view, imageRoot, image, true, false); err != nil {
-		return fmt.Errorf("bind image to %s: %w", imageRoot, err)
+	if _, err := bindIntoView(view, imageRoot, image, true); err != nil {
+		return fmt.Errorf("bind image to %s: %w", imageRoot, mount.WithoutPath(err))
 	}
-	for _, m := range c.Mounts {
-		if err := h.mountVolume(c.Image, view, m); err != nil {
+	if err := h.mountVolumes(c, view); err != nil {
+		return err
+	}
+	if err := makeLinuxRoot(c); err != nil {
+		return fmt.Errorf("create view of the host: %w", mount.WithoutPath(err))
+	}
+	return nil
+}
+
+// mountVolumes puts the volumes at their places. They become read-only at the end: a volume
+// may be inside another one, where its place may have to be made.
+func (h *Host) mountVolumes(c engine.HostContainer, view string) error {
+	mounts, err := mount.InOrder(c.Mounts)
+	if err != nil {
+		return err
+	}
+	var readOnly []string
+	for _, m := range mounts {
+		place, err := h.mountVolume(c.Image, view, m)
+		if err != nil {
 			return err
 		}
+		if m.GetReadonly() {
+			readOnly = append(readOnly, place)
+		}
 	}
-	return makeLinuxRoot(c)
+	for _, place := range readOnly {
+		if err := closeVolume(view, place); err != nil {
+			return fmt.Errorf("mount read-only: %w", mount.WithoutPath(err))
+		}
+	}
+	return nil
 }
 
 // mountView mounts the host's prefix and the programs that are mounted in it. The disks of volumes, which are
@@ -101,63 +127,68 @@ func makeLinuxRoot(c engine.HostContainer) error {
 	return nil
 }
 
-// mountVolume puts a volume at its place in a view and, as hcsshim does for
-// programs of hosts without the bind filter, links to it from below C:\hpc.
-func (h *Host) mountVolume(image, view string, m *runtime.Mount) error {
+// mountVolume puts a volume at its place in a view, which it returns, and, as hcsshim does
+// for programs of hosts without the bind filter, links to it from below C:\hpc.
+func (h *Host) mountVolume(image, view string, m *runtime.Mount) (place string, err error) {
 	src, dst := m.GetHostPath(), m.GetContainerPath()
 	switch {
 	case m.GetImage().GetImage() != "":
-		return mount.Invalid{Err: fmt.Errorf("mount %q: image volumes are not supported on Windows", dst)}
+		return "", mount.Invalid{Err: fmt.Errorf("mount %q: image volumes are not supported on Windows", dst)}
 	case winpath.KindOf(src) == winpath.Device:
-		return errPipe
+		return "", errPipe
 	case len(dst) == 2 && strings.EqualFold(dst, winpath.SystemDrive):
-		return mount.Invalid{Err: errors.New("destination path can not be C drive")}
+		return "", mount.Invalid{Err: errors.New("destination path can not be C drive")}
 	}
 	f, info, err := mount.OpenSource(h.Drive, src)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = f.Close() }() // only a handle
-	if err := bindIntoView(view, dst, f, info.IsDir(), m.GetReadonly()); err != nil {
-		return fmt.Errorf("mount %q: %w", dst, err)
+	if place, err = bindIntoView(view, dst, f, info.IsDir()); err != nil {
+		return "", fmt.Errorf("mount %q: %w", dst, mount.WithoutPath(err))
 	}
-	return h.linkBelowImage(image, src, dst)
+	if err := h.linkBelowImage(image, src, dst); err != nil {
+		return "", fmt.Errorf("mount %q: %w", dst, mount.WithoutPath(err))
+	}
+	return place, nil
 }
 
-// bindIntoView mounts an open file at a Windows path of a view. The place is made
-// on the host if it does not exist.
-func bindIntoView(view, at string, f *os.File, dir, readOnly bool) error {
+// bindIntoView mounts an open file at a Windows path of a view, and returns its path on drive
+// C. The place is made, on the host or in the volume that is mounted there, if it does not
+// exist.
+func bindIntoView(view, at string, f *os.File, dir bool) (string, error) {
 	drive := driveOf(view)
 	root, err := os.OpenRoot(drive)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = root.Close() }() // opened for look-ups
 	rel, err := winpath.ResolveIn(root, at)
 	if err != nil {
-		return mount.Invalid{Err: err}
+		return "", mount.Invalid{Err: err}
 	}
 	if rel == "." {
-		return mount.Invalid{Err: errors.New("destination path can not be C drive")}
+		return "", mount.Invalid{Err: errors.New("destination path can not be C drive")}
 	}
-	if _, err := root.Stat(rel); errors.Is(err, fs.ErrNotExist) {
-		err = makePlace(root, rel, dir)
-		if err != nil {
-			return err
+	info, err := root.Stat(rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makePlace(root, rel, dir); err != nil {
+			return "", err
 		}
+	} else if err == nil && info.IsDir() != dir {
+		return "", mount.Invalid{Err: mount.ErrOtherKind}
 	}
 	place, err := mount.OpenBeneath(drive, rel)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = place.Close() }() // only a handle
-	if err := unix.Mount(mount.Handle(f), mount.Handle(place), "", unix.MS_BIND, ""); err != nil {
-		return err
-	}
-	if !readOnly {
-		return nil
-	}
-	mounted, err := mount.OpenBeneath(drive, rel) // the file now at that place
+	return rel, unix.Mount(mount.Handle(f), mount.Handle(place), "", unix.MS_BIND, "")
+}
+
+// closeVolume makes a volume in a view read-only.
+func closeVolume(view, place string) error {
+	mounted, err := mount.OpenBeneath(driveOf(view), place)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -118,6 +119,38 @@ func TestView(t *testing.T) {
 	must(t, h.Remove(c.ID)) // nothing is left to do
 }
 
+// TestViewNested: volumes inside volumes, in both orders and in any spelling.
+func TestViewNested(t *testing.T) {
+	for _, reversed := range []bool{false, true} {
+		h, c := newHost(t)
+		c.Mounts = []*runtime.Mount{
+			{HostPath: `C:\vol`, ContainerPath: `C:\Mnt`, Readonly: true},
+			{HostPath: `C:\Windows`, ContainerPath: `c:/MNT/Deep/sub`},
+			{HostPath: `C:\one.txt`, ContainerPath: `\mnt\deep\Sub\new\one.txt`, Readonly: true},
+			{HostPath: `C:\one.txt`, ContainerPath: `\mnt\in.txt`, Readonly: true},
+		}
+		if reversed {
+			slices.Reverse(c.Mounts)
+		}
+		must(t, h.Make(c))
+		drive := filepath.Join(h.Views, c.ID, "drive_c")
+		for name, want := range map[string]string{
+			"Mnt/in.txt": "one", "Mnt/Deep/sub/host.txt": "host", "Mnt/Deep/sub/new/one.txt": "one",
+		} {
+			if got := read(drive, name); got != want {
+				t.Errorf("reversed %v, %s: %s, want %s", reversed, name, got, want)
+			}
+		}
+		must(t, os.WriteFile(filepath.Join(drive, "Mnt", "Deep", "sub", "out.txt"), nil, 0o644))
+		for _, name := range []string{"Mnt/out.txt", "Mnt/Deep/sub/new/one.txt"} {
+			if err := os.WriteFile(filepath.Join(drive, name), nil, 0o644); !errors.Is(err, unix.EROFS) {
+				t.Errorf("reversed %v, write to %s: %v", reversed, name, err)
+			}
+		}
+		must(t, h.Remove(c.ID))
+	}
+}
+
 // TestViewRefusals: what hcsshim refuses, and what leads out of drive C.
 func TestViewRefusals(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -140,6 +173,10 @@ func TestViewRefusals(t *testing.T) {
 		"image": {
 			&runtime.Mount{ContainerPath: `C:\x`, Image: &runtime.ImageSpec{Image: "i"}},
 			`mount "C:\\x": image volumes are not supported on Windows`, true,
+		},
+		"file on a directory": {
+			&runtime.Mount{HostPath: `C:\one.txt`, ContainerPath: `C:\vol`},
+			`mount "C:\\vol": a file and a directory cannot be mounted on each other`, true,
 		},
 		"socket": {
 			&runtime.Mount{HostPath: `C:\fifo`, ContainerPath: `C:\x`},

@@ -17,6 +17,21 @@ import (
 // ErrInvalid marks a mount that no retry will make right.
 var ErrInvalid = errors.New("invalid mount")
 
+// ErrOtherKind is for a file that is to be mounted on a directory, or the reverse.
+var ErrOtherKind = errors.New("a file and a directory cannot be mounted on each other")
+
+// WithoutPath returns the cause of an error of package os. Its path is one of the machine,
+// which pods must not show.
+func WithoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 // Invalid is an ErrInvalid with its own text.
 type Invalid struct{ Err error }
 

@@ -30,21 +30,23 @@ const windowsHosts = "/windows/system32/drivers/etc/hosts"
 func (s *Server) mounts(c *store.Container, sb store.Sandbox, p oci.Process) ([]oci.Mount, error) {
 	drive, err := os.OpenRoot(s.dir(c.ID, rootDir))
 	if err != nil {
+		return nil, fmt.Errorf("open drive C of the container: %w", mount.WithoutPath(err))
+	}
+	at := places{drive: drive}
+	defer at.close()
+	requests, err := mount.InOrder(c.Config.GetMounts())
+	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = drive.Close() }() // opened for look-ups
 	var out []oci.Mount
 	hosts := s.hostsFile(sb.ID)
-	for i, m := range c.Config.GetMounts() {
-		volume, err := s.mount(drive, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
+	for i, m := range requests {
+		volume, err := s.mount(&at, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)), sb)
 		if err != nil {
 			return nil, err
 		}
 		if strings.EqualFold(volume.Destination, windowsHosts) {
 			hosts = volume.Source
-		}
-		if err := s.makePlace(drive, volume, sb); err != nil {
-			return nil, fmt.Errorf("create mount point %s: %w", volume.Destination, err)
 		}
 		volume.Destination = slash(s.cfg.Engine.Drive(), volume.Destination)
 		out = append(out, volume)
@@ -70,7 +72,7 @@ func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process
 	}
 	defer func() { _ = root.Close() }() // opened for look-ups
 	for _, m := range out {
-		if err := s.makePlace(root, m, sb); err != nil {
+		if err := s.makePlace(root, strings.TrimPrefix(m.Destination, "/"), m.Source, sb); err != nil {
 			return nil, fmt.Errorf("create mount point %s: %w", m.Destination, err)
 		}
 	}
@@ -80,13 +82,13 @@ func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process
 	return out, nil
 }
 
-// mount resolves one mount. Which requests are refused, and with which words,
-// is containerd's parseMount (internal/cri/opts/spec_windows_opts.go).
+// mount resolves one mount and makes its place. Which requests are refused, and with which
+// words, is containerd's parseMount (internal/cri/opts/spec_windows_opts.go).
 //
 // The source is pinned at a place of the container at once: between now and the
 // start another container of the pod could put a link in the place of a directory
 // that it may write to (compare CVE-2021-25741).
-func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount, error) {
+func (s *Server) mount(at *places, m *runtime.Mount, pinned string, sb store.Sandbox) (oci.Mount, error) {
 	src, dst := m.GetHostPath(), m.GetContainerPath()
 	switch {
 	case m.GetImage().GetImage() != "":
@@ -99,17 +101,20 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount
 		m.GetPropagation() == runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
 		return oci.Mount{}, invalid{fmt.Errorf("mount %q: mount propagation is not supported on Windows", dst)}
 	}
-	rel, err := winpath.ResolveIn(root, dst)
+	found, err := at.find(dst)
 	if err != nil {
-		return oci.Mount{}, invalid{fmt.Errorf("mount at %q: %w", dst, err)}
-	}
-	if rel == "." {
-		return oci.Mount{}, invalid{errors.New("destination path can not be C drive")}
-	}
-	if err := s.pin(src, place, !m.GetReadonly()); err != nil {
 		return oci.Mount{}, err
 	}
-	return oci.Mount{Source: place, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
+	if err := s.pin(src, pinned, !m.GetReadonly()); err != nil {
+		return oci.Mount{}, err
+	}
+	if err := s.makeVolumePlace(found, pinned, sb); err != nil {
+		return oci.Mount{}, fmt.Errorf("create mount point %q: %w", dst, mount.WithoutPath(err))
+	}
+	if err := at.add(found, dst, pinned); err != nil {
+		return oci.Mount{}, err
+	}
+	return oci.Mount{Source: pinned, Destination: slash(found.path()), ReadOnly: m.GetReadonly()}, nil
 }
 
 // pin mounts a file or directory of the emulated host at a place.
@@ -121,11 +126,11 @@ func (s *Server) pin(p, place string, writable bool) error {
 	defer func() { _ = f.Close() }() // only a handle
 	if writable && !isClosed(p) {
 		if err := letWrite(f, info); err != nil {
-			return fmt.Errorf("mount %q: %w", p, err)
+			return fmt.Errorf("mount %q: %w", p, mount.WithoutPath(err))
 		}
 	}
 	if err := bind(f, info.IsDir(), place); err != nil {
-		return fmt.Errorf("mount %q: %w", p, err)
+		return fmt.Errorf("mount %q: %w", p, mount.WithoutPath(err))
 	}
 	return nil
 }
@@ -164,16 +169,18 @@ func letWrite(f *os.File, info fs.FileInfo) error {
 	return os.Chmod(mount.Handle(f), mode)
 }
 
-// makePlace makes an empty directory or file to mount on. Everything goes
+// makePlace makes an empty directory or file to mount the source on. Everything goes
 // through root, because the image's author may have put links anywhere.
-func (s *Server) makePlace(root *os.Root, m oci.Mount, sb store.Sandbox) error {
-	rel := strings.TrimPrefix(m.Destination, "/")
-	if _, err := root.Stat(rel); err == nil {
-		return nil
-	}
-	info, err := os.Stat(m.Source)
+func (s *Server) makePlace(root *os.Root, rel, source string, sb store.Sandbox) error {
+	info, err := os.Stat(source)
 	if err != nil {
 		return err
+	}
+	if place, err := root.Stat(rel); err == nil {
+		if place.IsDir() != info.IsDir() {
+			return mount.ErrOtherKind
+		}
+		return nil
 	}
 	dir := rel
 	if !info.IsDir() {
