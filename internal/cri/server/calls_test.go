@@ -184,11 +184,12 @@ func TestScratchLimit(t *testing.T) {
 }
 
 func TestErrorsAreTranslated(t *testing.T) {
+	s := &Server{cfg: Config{Engine: linuxEngine{}, StateDir: "/state", RunDir: "/run", Drive: "/drive"}}
 	for want, err := range map[codes.Code]error{
 		codes.OK: nil, codes.Unknown: errors.New("x"), codes.InvalidArgument: invalid{errors.New("x")},
 		codes.Aborted: status.Error(codes.Aborted, "x"),
 	} {
-		if got := status.Code(toStatus(err)); got != want {
+		if got := status.Code(s.toStatus(err)); got != want {
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}

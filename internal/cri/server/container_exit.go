@@ -109,7 +109,7 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	case status.Error != "":
 		// The server was started again before it learned that the program was not.
 		sb, _ := s.sandbox(c.SandboxID) // there as long as its containers
-		failStart(&c, notStarted(c, sb, errors.New(status.Error)))
+		s.failStart(&c, notStarted(c, sb, errors.New(status.Error)))
 	case exit.OOM || c.Limit != "":
 		if c.Limit == "" {
 			c.Limit, c.Message = reasonOOM, s.memoryMessage(c)

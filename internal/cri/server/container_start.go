@@ -142,16 +142,16 @@ func (s *Server) startFailed(ctx context.Context, c store.Container, cause error
 	// The exit code of the process just killed must not be reported.
 	err = errors.Join(err, s.forgetExit(ctx, c.ID))
 	c.Finished = now()
-	failStart(&c, cause)
+	s.failStart(&c, cause)
 	err = errors.Join(err, s.store.Containers.Put(c))
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return err
 }
 
 // failStart records why a container, which has ended, never ran.
-func failStart(c *store.Container, cause error) {
+func (s *Server) failStart(c *store.Container, cause error) {
 	c.PID, c.Started = 0, 0
-	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, cause.Error()
+	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, s.podText(cause)
 }
 
 // container finds a container by its ID; the error is containerd's.

@@ -27,7 +27,7 @@ func (e invalid) Unwrap() error      { return e.error }
 // toStatus converts an error into a gRPC status. The kubelet looks at three codes:
 // NotFound (already gone), DeadlineExceeded (of ExecSync: the probe timed out) and
 // Unimplemented.
-func toStatus(err error) error {
+func (s *Server) toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -49,5 +49,5 @@ func toStatus(err error) error {
 	case errors.Is(err, image.ErrDenied):
 		code = codes.PermissionDenied
 	}
-	return status.Error(code, err.Error())
+	return status.Error(code, s.podText(err))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -28,8 +29,9 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 				fmt.Sprintf("%v\n%s", p, debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
-		err = toStatus(err)
-		s.logCall(ctx, path.Base(info.FullMethod), req, begin, err)
+		cause := err
+		err = s.toStatus(err)
+		s.logCall(ctx, path.Base(info.FullMethod), req, begin, status.Code(err), cause)
 	}()
 	return next(ctx, req)
 }
@@ -43,13 +45,14 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 				fmt.Sprintf("%v\n%s", p, debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
-		err = toStatus(err)
-		s.logCall(ss.Context(), path.Base(info.FullMethod), nil, begin, err)
+		cause := err
+		err = s.toStatus(err)
+		s.logCall(ss.Context(), path.Base(info.FullMethod), nil, begin, status.Code(err), cause)
 	}()
 	return next(srv, ss)
 }
 
-func (s *Server) logCall(ctx context.Context, method string, req any, begin time.Time, err error) {
+func (s *Server) logCall(ctx context.Context, method string, req any, begin time.Time, code codes.Code, err error) {
 	attrs := []slog.Attr{slog.String(logkey.Method, method), slog.Duration(logkey.Duration, time.Since(begin))}
 	if r, ok := req.(interface{ GetPodSandboxId() string }); ok && r.GetPodSandboxId() != "" {
 		attrs = append(attrs, slog.String(logkey.SandboxID, r.GetPodSandboxId()))
@@ -58,7 +61,7 @@ func (s *Server) logCall(ctx context.Context, method string, req any, begin time
 		attrs = append(attrs, slog.String(logkey.ContainerID, r.GetContainerId()))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.String(logkey.Code, status.Code(err).String()), slog.Any(logkey.Error, err))
+		attrs = append(attrs, slog.String(logkey.Code, code.String()), slog.Any(logkey.Error, err))
 	}
 	s.log.LogAttrs(ctx, slog.LevelDebug, "call", attrs...)
 }

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -34,7 +35,7 @@ func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.
 		resize:   sizes(ctx, resize),
 	})
 	if err != nil {
-		return err
+		return errors.New(r.s.podText(err))
 	}
 	if code == 0 {
 		return nil
