@@ -231,6 +231,14 @@ func TestContainerConsole(t *testing.T) {
 	}
 }
 
+// TestContainerPairs: a function that winemend.dll replaces does the same in each of its spellings.
+func TestContainerPairs(t *testing.T) {
+	c := newContainer(t, "2019")
+	if out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "pairs"}}); s.ExitCode != 0 {
+		t.Errorf("%+v; output: %s", s, out)
+	}
+}
+
 // TestContainerDrive: programs see drive C and nothing of Linux.
 func TestContainerDrive(t *testing.T) {
 	c := newContainer(t, "2019")

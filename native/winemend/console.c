@@ -4,10 +4,12 @@
 // Consoles. Their host is this project's cmd/conhost; this file has the parts
 // that must run inside the program:
 //
-//   - ReadConsoleW, which must report that Ctrl+C interrupted a read;
+//   - ReadConsoleW and ReadConsoleA, which must report that Ctrl+C interrupted a read;
 //   - Ctrl+C and Ctrl+Break in an interactive cmd.exe, which then prompts
 //     again. Wine's cmd.exe has no handler for them, and exits;
 //   - Tab in cmd.exe (completion.c).
+
+#include <limits.h>
 
 #include "winemend.h"
 
@@ -91,6 +93,24 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     return TRUE;
 }
 
+// mend_ReadConsoleA is Wine's (dlls/kernelbase/console.c), whose first instructions cannot be moved, with the error.
+static BOOL WINAPI mend_ReadConsoleA(HANDLE input, void *buffer, DWORD size, DWORD *count, void *control)
+{
+    (void)control; // for ReadConsoleW only
+    const ULONG read_file = 0x50402c; // IOCTL_CONDRV_READ_FILE, include/wine/condrv.h
+    IO_STATUS_BLOCK io;
+    NTSTATUS status = STATUS_NO_MEMORY;
+    memset(&io, 0, sizeof(io));
+    if (size <= INT_MAX) {
+        status = NtDeviceIoControlFile(input, NULL, NULL, NULL, &io, read_file, NULL, 0, buffer, size);
+        if (status && status != STATUS_INVALID_PARAMETER) status = STATUS_INVALID_HANDLE;
+        if (count) *count = status ? 0 : (DWORD)io.Information;
+    }
+    if (status) RtlSetLastWin32Error(RtlNtStatusToDosError(status));
+    else if (size && !io.Information) RtlSetLastWin32Error(ERROR_OPERATION_ABORTED);
+    return !status;
+}
+
 BOOL console_ignores(ULONG_PTR event)
 {
     return (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT) && batch_interrupted();
@@ -101,5 +121,5 @@ BOOL mend_console(void)
     shell = is_shell();
     batch_prompts(shell);
     real_ReadConsoleW = hook_function(L"kernelbase.dll", "ReadConsoleW", (void *)mend_ReadConsoleW);
-    return real_ReadConsoleW != NULL;
+    return real_ReadConsoleW && replace_function(L"kernelbase.dll", "ReadConsoleA", (void *)mend_ReadConsoleA);
 }

@@ -318,6 +318,23 @@ static BOOL WINAPI mend_GetUserProfileDirectoryW(HANDLE token, WCHAR *dir, DWORD
     return ok;
 }
 
+// Wine's refuses the question for the size.
+static BOOL WINAPI mend_GetUserProfileDirectoryA(HANDLE token, char *dir, DWORD *size)
+{
+    WCHAR wide[MAX_PATH];
+    DWORD n = ARRAYSIZE(wide);
+    if (!size) {
+        RtlSetLastWin32Error(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    if (!mend_GetUserProfileDirectoryW(token, wide, &n)) return FALSE;
+    BOOL fits = dir && *size >= n;
+    for (DWORD i = 0; fits && i < n; i++) dir[i] = (char)wide[i]; // the names of accounts are ASCII
+    *size = n;
+    if (!fits) RtlSetLastWin32Error(ERROR_INSUFFICIENT_BUFFER);
+    return fits;
+}
+
 static BOOL(WINAPI *real_LookupAccountSidW)(const WCHAR *, void *, WCHAR *, DWORD *, WCHAR *, DWORD *, DWORD *);
 static BOOL(WINAPI *real_LookupAccountNameW)(const WCHAR *, const WCHAR *, void *, DWORD *, WCHAR *, DWORD *, DWORD *);
 
@@ -409,6 +426,7 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
         replace_function(secur.Buffer, "GetUserNameExW", (void *)mend_GetUserNameExW);
     } else if (RtlEqualUnicodeString(data->base_name, &userenv, TRUE)) {
         replace_function(userenv.Buffer, "GetUserProfileDirectoryW", (void *)mend_GetUserProfileDirectoryW);
+        replace_function(userenv.Buffer, "GetUserProfileDirectoryA", (void *)mend_GetUserProfileDirectoryA);
     }
 }
 

@@ -509,8 +509,32 @@ BOOL mend_links(void)
            real_NtQueryInformationFile && real_NtFsControlFile;
 }
 
+// Wine's kernel32!CreateSymbolicLinkA reports success and makes nothing. kernel32.dll loads after this DLL.
+static BOOLEAN WINAPI mend_CreateSymbolicLinkA(const char *link, const char *target, DWORD flags)
+{
+    UNICODE_STRING wide_link = {0}, wide_target = {0};
+    if (!link || !target) return mend_CreateSymbolicLinkW(NULL, NULL, flags);
+    BOOLEAN ok = RtlCreateUnicodeStringFromAsciiz(&wide_link, link) &&
+                 RtlCreateUnicodeStringFromAsciiz(&wide_target, target);
+    if (ok) ok = mend_CreateSymbolicLinkW(wide_link.Buffer, wide_target.Buffer, flags);
+    else RtlSetLastWin32Error(ERROR_NOT_ENOUGH_MEMORY);
+    RtlFreeUnicodeString(&wide_link);
+    RtlFreeUnicodeString(&wide_target);
+    return ok;
+}
+
+static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, void *context)
+{
+    (void)context;
+    static const UNICODE_STRING kernel32 = {24, 26, L"kernel32.dll"};
+    if (reason == 1 && RtlEqualUnicodeString(data->base_name, &kernel32, TRUE))
+        replace_function(kernel32.Buffer, "CreateSymbolicLinkA", (void *)mend_CreateSymbolicLinkA);
+}
+
 BOOL mend_link_creation(void)
 {
+    void *cookie;
+    if (LdrRegisterDllNotification(0, loaded, NULL, &cookie)) return FALSE;
     real_CreateFileW = hook_function(L"kernelbase.dll", "CreateFileW", (void *)mend_CreateFileW);
     return replace_function(L"kernelbase.dll", "CreateSymbolicLinkW", (void *)mend_CreateSymbolicLinkW) &&
            real_CreateFileW;

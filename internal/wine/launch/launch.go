@@ -184,7 +184,6 @@ func isBatch(file string) bool {
 	return ext == ".bat" || ext == ".cmd"
 }
 
-
 // shellPlan hands the command to cmd.exe, as hcsshim does with each command of a
 // HostProcess container (internal/jobcontainers/jobcontainer.go, CreateProcess):
 // it may be one of the shell's own. cmd.exe reports a missing program.

@@ -35,6 +35,7 @@ func main() {
 		"security":  security,
 		"replaced":  replaced,
 		"panic":     panics,
+		"pairs":     pairs,
 	}
 	if len(os.Args) < 2 || checks[os.Args[1]] == nil {
 		var names []string
