@@ -92,6 +92,46 @@ The system cannot find the path specified.
 The system cannot find the file specified.
 1
 `},
+		"links": {[]string{"mklink file one", "mklink /D dir sub", `mklink /D whole C:\work\sub`,
+			"mklink /J junction sub", "echo xyz>own", "mklink /H hard own", "mklink file two", "echo %ERRORLEVEL%",
+			`mklink /J no\x sub`,
+			`echo x>junction\made`, `type sub\made file`, "dir", "dir /b", "rd junction dir whole", "dir /b"},
+			`symbolic link created for file <<===>> one
+symbolic link created for dir <<===>> sub
+symbolic link created for whole <<===>> C:\\work\\sub
+Junction created for junction <<===>> sub
+Hardlink created for hard <<===>> own
+Cannot create a file when that file already exists.
+1
+The system cannot find the path specified.
+` + "\nsub\\\\made\n\n\nx\n\nfile\n\n\none\n" + volume + ` Directory of C:\\work
+
+DATE  TIME    <DIR>          \.
+DATE  TIME    <DIR>          \.\.
+DATE  TIME    <SYMLINKD>     dir \[sub\]
+DATE  TIME    <SYMLINK>      file \[one\]
+DATE  TIME                 5 hard
+DATE  TIME    <JUNCTION>     junction \[C:\\work\\sub\]
+DATE  TIME                 5 one
+DATE  TIME                 5 own
+DATE  TIME    <DIR>          sub
+DATE  TIME    <SYMLINKD>     whole \[C:\\work\\sub\]
+               4 File\(s\)             15 bytes
+               6 Dir\(s\) FREE bytes free
+dir
+file
+hard
+junction
+one
+own
+sub
+whole
+file
+hard
+one
+own
+sub
+`},
 		"dir": {[]string{"dir", "dir nofile", "echo %ERRORLEVEL%", `dir /s sub`, "dir /b"}, volume +
 			` Directory of C:\\work
 

@@ -80,11 +80,13 @@ static void complain(const WCHAR *format, const WCHAR *argument)
     print_to(STD_ERROR_HANDLE, FORMAT_MESSAGE_FROM_STRING, format, 0, (ULONG_PTR)argument);
 }
 
-static void print_error(void)
+void print_error(void)
 {
     print_to(STD_ERROR_HANDLE, FORMAT_MESSAGE_FROM_SYSTEM, NULL, RtlGetLastWin32Error(), 0);
     complain(L"\n", NULL);
 }
+
+void print_line(const WCHAR *text) { print(L"%1\n", (ULONG_PTR)text); }
 
 static void complain_syntax(void)
 {
@@ -107,6 +109,7 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
     if (same_text(b, L"CALL")) { // the first of the list
         parens_forget();
         command = OTHER;
+        links_command();
         joined.target = FALSE;
         joined.printed[0] = 0;
     }
@@ -303,6 +306,7 @@ static const WCHAR *as_windows(const WCHAR *format, va_list *args)
         if (n && text[n - 1] == ':') text[n++] = '\\'; // C:\ itself
         text[n] = 0;
         if (*format == '\'') first_word(text);
+        else links_directory(argument);
         *args = (va_list)changed;
     } else if (same_text(format, COMMAND_UNEXPECTED) && begins(argument, L"End of ")) {
         return L"The syntax of the command is incorrect.\n";
@@ -312,9 +316,29 @@ static const WCHAR *as_windows(const WCHAR *format, va_list *args)
     return format;
 }
 
+// allocate returns a text as FormatMessage does with FORMAT_MESSAGE_ALLOCATE_BUFFER.
+static DWORD allocate(const WCHAR *text, WCHAR *to)
+{
+    const ULONG_PTR argument = (ULONG_PTR)text;
+    va_list args = (va_list)&argument;
+    return real_FormatMessageW(FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ALLOCATE_BUFFER, L"%1", 0, 0, to, 0, &args);
+}
+
 static DWORD WINAPI mend_FormatMessageW(DWORD flags, const void *source, DWORD id, DWORD language, WCHAR *to, DWORD size,
                                         va_list *args)
 {
+    if (command == DIRECTORY && flags == (FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ALLOCATE_BUFFER) && args) {
+        WCHAR text[512];
+        const WCHAR *whole, *name = *(WCHAR **)*args;
+        va_list again = *args; // what formats takes the arguments
+        DWORD n = real_FormatMessageW(FORMAT_MESSAGE_FROM_STRING, source, 0, 0, text, ARRAYSIZE(text), &again);
+        if (n && links_line(source, text, name, &whole)) {
+            if (whole) return allocate(whole, to);
+            *(WCHAR **)to = NULL;
+            RtlSetLastWin32Error(235); // ERROR_NO_WORK_DONE
+            return 0;
+        }
+    }
     if (flags & FORMAT_MESSAGE_FROM_STRING) source = as_windows(source, args);
     if (flags & FORMAT_MESSAGE_FROM_SYSTEM && command == MOVE) return 0; // Wine's error for a file that is to be kept
     return real_FormatMessageW(flags, source, id, language, to, size, args);
@@ -327,7 +351,7 @@ const char *builtin_message(ULONG error)
         return "The file cannot be copied onto itself.";
     }
     if (command == DIRECTORY && error == ERROR_FILE_NOT_FOUND) return "File Not Found";
-    return NULL;
+    return links_message(error);
 }
 
 void mend_builtins(HMODULE program)

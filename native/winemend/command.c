@@ -76,6 +76,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
         mend_level(program());
         mend_lines(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());
+        mend_link_commands(program(), print_line, print_error);
         mend_interrupts(program());
     }
     if (n <= 0 || size <= 0 || (module && module != program())) return n;

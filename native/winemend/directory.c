@@ -148,11 +148,11 @@ static ULONG get(const char *entry, int offset)
 
 static void set(char *entry, int offset, ULONG v) { memcpy(entry + offset, &v, sizeof(v)); }
 
-static void mark_link(char *entry, ULONG class)
+static void mark_link(char *entry, ULONG class, ULONG tag)
 {
     set(entry, ATTRIBUTES, get(entry, ATTRIBUTES) | FILE_ATTRIBUTE_REPARSE_POINT);
     memset(entry + 40, 0, 16); // EndOfFile and AllocationSize are the target's
-    if (class != 1) set(entry, EA_SIZE, 0xa000000cUL);
+    if (class != 1) set(entry, EA_SIZE, tag);
 }
 
 // spell corrects the names of two directories of C:\, which are as long in either
@@ -171,6 +171,21 @@ static void spell(char *buffer, int name_at)
     }
 }
 
+// tag_of returns the tag of a link in the directory.
+static ULONG tag_of(const struct listing *l, const char *name)
+{
+    char path[PATH_SIZE];
+    struct link_info info;
+    SIZE_T n = 0, m = 0;
+    if (!handle_path(l->handle, path)) return TAG_SYMLINK;
+    while (path[n]) n++;
+    while (name[m]) m++;
+    if (n + m + 2 > sizeof(path)) return TAG_SYMLINK;
+    path[n] = '/';
+    memcpy(path + n + 1, name, m + 1);
+    return is_link(path, &info) ? info.tag : TAG_SYMLINK;
+}
+
 static void mark(struct listing *l, char *buffer, ULONG class, int name_at)
 {
     if (!l->names) return;
@@ -183,7 +198,7 @@ static void mark(struct listing *l, char *buffer, ULONG class, int name_at)
                 while (n[len]) len++;
                 if (!memcmp(n, name, len + 1)) {
                     l->seen[i] = 1;
-                    mark_link(entry, class);
+                    mark_link(entry, class, tag_of(l, name));
                     break;
                 }
                 n += len + 1;
@@ -251,7 +266,7 @@ static BOOL append(struct listing *l, char *buffer, ULONG len, ULONG class, int 
         memcpy(entry + WRITE, &t, 8);
         memcpy(entry + CHANGE, &t, 8);
         set(entry, ATTRIBUTES, link_attributes(&info));
-        mark_link(entry, class);
+        mark_link(entry, class, info.tag);
         set(entry, NAME_LENGTH, bytes);
         memcpy(entry + name_at, wide, bytes);
         at = start + (ULONG)name_at + bytes;

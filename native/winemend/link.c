@@ -313,7 +313,7 @@ static NTSTATUS query_link(const char *path, void *out, ULONG len, ULONG class, 
     case FileAttributeTagInformation:
         NEED(8);
         words[0] = link_attributes(&info);
-        words[1] = TAG_SYMLINK;
+        words[1] = info.tag;
         return STATUS_SUCCESS;
     case FileAllInformation: {
         if (len < sizeof(*all) + 8) return STATUS_INFO_LENGTH_MISMATCH;
@@ -341,7 +341,7 @@ static NTSTATUS query_link(const char *path, void *out, ULONG len, ULONG class, 
         stat->written = basic.LastWriteTime.QuadPart;
         stat->changed = basic.ChangeTime.QuadPart;
         stat->attributes = basic.FileAttributes;
-        stat->tag = TAG_SYMLINK;
+        stat->tag = info.tag;
         stat->links = 1;
         stat->access = FILE_ALL_ACCESS;
         return STATUS_SUCCESS;

@@ -18,9 +18,14 @@ BOOL is_link(const char *path, struct link_info *info)
     info->st.nlink = 0;
     if (linux_call(LINUX_lstat, (long long)path, (long long)&info->st, 0, 0, 0)) return FALSE;
     if ((info->st.mode & LINUX_S_IFMT) != LINUX_S_IFLNK) return FALSE;
+    char text[PATH_SIZE];
+    long long n = linux_call(LINUX_readlink, (long long)path, (long long)text, sizeof(text) - 1, 0, 0);
+    text[n > 0 ? n : 0] = 0;
+    info->tag = is_junction(text) ? TAG_MOUNT_POINT : TAG_SYMLINK;
     struct linux_stat target;
     info->directory = !linux_call(LINUX_stat, (long long)path, (long long)&target, 0, 0, 0) &&
                       (target.mode & LINUX_S_IFMT) == LINUX_S_IFDIR;
+    info->directory |= info->tag == TAG_MOUNT_POINT; // whether it leads to one or not
     return TRUE;
 }
 

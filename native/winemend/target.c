@@ -5,7 +5,7 @@
 // for the slashes. An absolute one ("C:\data") must not become a Unix path,
 // because a container sees the files of a volume at another place than the host
 // that made the link: it is written relative to the link, behind ".//", which
-// means nothing to Linux and "was absolute" to us.
+// means nothing to Linux and "was absolute" to us. So does "/." at its end: a junction.
 
 #include "winemend.h"
 
@@ -89,6 +89,24 @@ static BOOL encode_absolute(const char *link, const WCHAR *target, char out[PATH
     return TRUE;
 }
 
+// mark_junction makes the text of a link with an absolute target that of a junction.
+BOOL mark_junction(char text[PATH_SIZE])
+{
+    int n = len_of(text);
+    if (n + 3 > PATH_SIZE) return FALSE;
+    if (text[n - 1] != '/') text[n++] = '/';
+    text[n++] = '.';
+    text[n] = 0;
+    return TRUE;
+}
+
+BOOL is_junction(const char *text)
+{
+    int n = len_of(text);
+    BOOL absolute = text[0] == '/' || (n > ABSOLUTE_MARK_LEN && !memcmp(text, ABSOLUTE_MARK, ABSOLUTE_MARK_LEN));
+    return absolute && n > 2 && text[n - 2] == '/' && text[n - 1] == '.';
+}
+
 BOOL encode_target(const char *link, const WCHAR *target, char out[PATH_SIZE])
 {
     // \\?\C:\x and \??\C:\x are C:\x.
@@ -129,6 +147,14 @@ static BOOL to_dos(const char *path, WCHAR *out, int size)
 BOOL decode_target(const char *link, const char *text, WCHAR *out, int size, BOOL *relative)
 {
     *relative = FALSE;
+    char plain[PATH_SIZE];
+    if (is_junction(text)) {
+        int len = len_of(text) - 1;
+        memcpy(plain, text, (SIZE_T)len);
+        if (len > ABSOLUTE_MARK_LEN) len--; // the slash
+        plain[len] = 0;
+        text = plain;
+    }
     if (text[0] == '/') return to_dos(text, out, size);
     if (memcmp(text, ABSOLUTE_MARK, ABSOLUTE_MARK_LEN)) {
         *relative = TRUE;

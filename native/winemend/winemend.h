@@ -64,6 +64,9 @@ NTSTATUS status_of(long long result);                // of a negated errno
 // decode_target does the reverse. link is the link's own Unix path.
 BOOL encode_target(const char *link, const WCHAR *target, char out[PATH_SIZE]);
 BOOL decode_target(const char *link, const char *text, WCHAR *out, int size, BOOL *relative);
+BOOL mark_junction(char text[PATH_SIZE]);
+// is_junction reports whether the text that a link holds is that of a junction.
+BOOL is_junction(const char *text);
 
 // link_info.c
 
@@ -71,6 +74,7 @@ struct link_info {
     struct linux_stat st;
     BOOL directory; // the target is one
     BOOL socket;    // not a link, but the file of an AF_UNIX socket
+    ULONG tag;      // of the reparse point
 };
 // is_link: whether path is a symbolic link, and its properties.
 BOOL is_link(const char *path, struct link_info *info);
@@ -79,6 +83,7 @@ BOOL is_reparse(const char *path, struct link_info *info);
 // handle_is_link reports whether a handle means a link itself, and its path.
 BOOL handle_is_link(HANDLE handle, char path[PATH_SIZE]);
 #define TAG_SYMLINK 0xa000000cUL
+#define TAG_MOUNT_POINT 0xa0000003UL // a junction
 #define TAG_SOCKET 0x80000023UL // IO_REPARSE_TAG_AF_UNIX
 ULONG link_attributes(const struct link_info *info);
 LONGLONG nt_time(long long seconds, long long nanoseconds);
@@ -93,7 +98,9 @@ extern void (*file_created)(const OBJECT_ATTRIBUTES *attr);
 
 // reparse.c
 
-NTSTATUS make_link(const char *path, const WCHAR *target);
+NTSTATUS make_link(const char *path, const WCHAR *target, BOOL junction);
+// read_link finds the target of the link at a Unix path.
+NTSTATUS read_link(const char *path, WCHAR *target, int size, BOOL *relative);
 NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote);
 NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len);
 BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags);
@@ -222,9 +229,26 @@ void mend_level(HMODULE program);
 void command_asks(void);
 // mend_builtins changes what the commands of cmd.exe print; program is cmd.exe.
 void mend_builtins(HMODULE program);
+// print_error prints the text of the last error, and print_line a line.
+void print_error(void);
+void print_line(const WCHAR *text);
 // builtin_message returns the text that the running command has for a system error,
 // or NULL.
 const char *builtin_message(ULONG error);
+
+// links.c
+
+// mend_link_commands changes mklink; program is cmd.exe. The functions print a line, and the text of the last error.
+void mend_link_commands(HMODULE program, void (*line)(const WCHAR *), void (*error)(void));
+// links_command is called when a command begins.
+void links_command(void);
+// links_message returns the text that mklink has for a system error, or NULL.
+const char *links_message(ULONG error);
+// links_directory is called with the directory whose files dir prints next.
+void links_directory(const WCHAR *path);
+// links_line is called with each text that dir prints, its format and first argument. It reports whether to print the
+// whole line instead, or nothing yet if that is NULL.
+BOOL links_line(const WCHAR *format, const WCHAR *text, const WCHAR *argument, const WCHAR **whole);
 
 // imports.c
 

@@ -104,6 +104,37 @@ func mklink(t *probe) {
 	}
 	expectEntries(t, ".", "data/")
 	expectContent(t, `data\file`, "content")
+	junction(t)
+}
+
+// junction makes a link of the older kind, which programs can tell from the other.
+func junction(t *probe) {
+	abs, err := filepath.Abs("data")
+	t.must(err)
+	if out, err := exec.Command("cmd", "/c", "mklink", "/J", "junction", "data").CombinedOutput(); err != nil {
+		t.errorf("mklink /J: %v: %s", err, out)
+	}
+	expectContent(t, `junction\file`, "content")
+	if i, err := os.Lstat("junction"); err != nil || i.Mode()&fs.ModeIrregular == 0 || i.Mode()&fs.ModeSymlink != 0 {
+		t.errorf("Lstat of a junction: %v %v", i, err)
+	}
+	if got, err := os.Readlink("junction"); err != nil || !strings.EqualFold(got, abs) {
+		t.errorf("Readlink of a junction: %q %v, want %q", got, err, abs)
+	}
+	entries, err := os.ReadDir(".")
+	t.must(err)
+	for _, e := range entries {
+		if e.Name() == "junction" && e.Type()&fs.ModeIrregular == 0 {
+			t.errorf("ReadDir of a junction: %v", e.Type())
+		}
+	}
+	t.must(os.Rename("data", "moved"))
+	if i, err := os.Lstat("junction"); err != nil || i.Mode()&fs.ModeIrregular == 0 {
+		t.errorf("Lstat of a junction that leads nowhere: %v %v", i, err)
+	}
+	t.must(os.Rename("moved", "data"))
+	t.must(os.Remove("junction"))
+	expectContent(t, `data\file`, "content")
 }
 
 func expectContent(t *probe, path, want string) {
