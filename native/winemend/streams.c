@@ -192,7 +192,7 @@ static DWORD WINAPI copy_input(void *arg)
         const ULONG n = (ULONG)io.Information;
         if (status || !n) break;
         status = NtWriteFile(s->pipe, s->event, NULL, NULL, &written, s->buffer, n, NULL, NULL);
-        if (finish(status, s->pipe, s->event, &written, NULL)) break; // nobody reads any more
+        if (finish(status, s->pipe, s->event, &written, NULL)) break; // all readers are gone
     }
     free_stream(s);
     RtlExitUserThread(0);

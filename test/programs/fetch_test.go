@@ -39,7 +39,7 @@ func fetch(ctx context.Context, name, version, integrity string) (string, error)
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "pack", "--silent", "--pack-destination", dir, name+"@"+version)
-	cmd.Dir = dir // not a package of ours
+	cmd.Dir = dir // a directory without a package.json
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm pack %s@%s: %w: %s", name, version, err, out)
 	}

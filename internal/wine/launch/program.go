@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// errOtherMachine is ERROR_EXE_MACHINE_TYPE_MISMATCH in Windows' own words, which Nano Server reports for 32-bit programs
-// too. Server Core runs these.
+// errOtherMachine is ERROR_EXE_MACHINE_TYPE_MISMATCH in Windows' own words, which Nano Server reports for 32-bit
+// programs too. Server Core runs these.
 var errOtherMachine = errors.New("This version of %1 is not compatible with " + //nolint:staticcheck // see above
 	"the version of Windows you're running. Check your computer's system information and then contact " +
 	"the software publisher.")
