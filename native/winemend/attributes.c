@@ -18,6 +18,12 @@ static BOOL find_link(const OBJECT_ATTRIBUTES *attr, struct link_info *info)
 static NTSTATUS NTAPI mend_NtQueryAttributesFile(const OBJECT_ATTRIBUTES *attr, FILE_BASIC_INFORMATION *out)
 {
     struct link_info info;
+    struct by_drive on;
+    if (name_by_drive(attr, &on)) {
+        NTSTATUS status = mend_NtQueryAttributesFile(&on.attr, out);
+        free_mem(on.buffer);
+        return status;
+    }
     if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (!find_link(attr, &info)) return real_NtQueryAttributesFile(attr, out);
     out->CreationTime.QuadPart = out->ChangeTime.QuadPart = nt_time(info.st.ctime, info.st.ctime_nsec);
@@ -30,6 +36,12 @@ static NTSTATUS NTAPI mend_NtQueryAttributesFile(const OBJECT_ATTRIBUTES *attr, 
 static NTSTATUS NTAPI mend_NtQueryFullAttributesFile(const OBJECT_ATTRIBUTES *attr, FILE_NETWORK_OPEN_INFORMATION *out)
 {
     struct link_info info;
+    struct by_drive on;
+    if (name_by_drive(attr, &on)) {
+        NTSTATUS status = mend_NtQueryFullAttributesFile(&on.attr, out);
+        free_mem(on.buffer);
+        return status;
+    }
     if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (!find_link(attr, &info)) return real_NtQueryFullAttributesFile(attr, out);
     out->CreationTime.QuadPart = out->ChangeTime.QuadPart = nt_time(info.st.ctime, info.st.ctime_nsec);

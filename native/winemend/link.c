@@ -193,6 +193,12 @@ static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJE
                                         ULONG options, void *ea, ULONG ea_len)
 {
     NTSTATUS status;
+    struct by_drive on;
+    if (name_by_drive(attr, &on)) {
+        status = mend_NtCreateFile(handle, access, &on.attr, io, size, attributes, sharing, disposition, options, ea, ea_len);
+        free_mem(on.buffer);
+        return status;
+    }
     if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if ((disposition == FILE_OPEN || disposition == FILE_OPEN_IF) &&
         open_link(handle, access, attr, io, options, &status))
@@ -208,6 +214,12 @@ static NTSTATUS NTAPI mend_NtOpenFile(HANDLE *handle, ACCESS_MASK access, OBJECT
                                       ULONG sharing, ULONG options)
 {
     NTSTATUS status;
+    struct by_drive on;
+    if (name_by_drive(attr, &on)) {
+        status = mend_NtOpenFile(handle, access, &on.attr, io, sharing, options);
+        free_mem(on.buffer);
+        return status;
+    }
     if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (open_link(handle, access, attr, io, options, &status)) return status;
     return real_NtOpenFile(handle, access, attr, io, sharing, options);

@@ -122,6 +122,33 @@ static BOOL find_drive_c(void)
     return TRUE;
 }
 
+// GetFinalPathNameByHandle names files by the volume on request. Windows opens such names; Wine does not (Bun does so).
+BOOL name_by_drive(const OBJECT_ATTRIBUTES *attr, struct by_drive *out)
+{
+    static const WCHAR drive[] = L"\\??\\C:", *const volumes[] = {
+        L"\\Device\\HarddiskVolume1\\", L"\\??\\GLOBALROOT\\Device\\HarddiskVolume1\\"};
+    const USHORT drive_len = sizeof(drive) - sizeof(WCHAR);
+    if (!attr || !attr->ObjectName || attr->RootDirectory) return FALSE;
+    for (SIZE_T i = 0; i < ARRAYSIZE(volumes); i++) {
+        UNICODE_STRING volume, begin = *attr->ObjectName;
+        RtlInitUnicodeString(&volume, volumes[i]);
+        if (begin.Length < volume.Length) continue;
+        begin.Length = volume.Length;
+        if (!RtlEqualUnicodeString(&begin, &volume, TRUE)) continue;
+        const USHORT rest = (USHORT)(attr->ObjectName->Length - volume.Length + sizeof(WCHAR)); // with the backslash
+        out->buffer = alloc_mem((SIZE_T)drive_len + rest);
+        if (!out->buffer) return FALSE;
+        memcpy(out->buffer, drive, drive_len);
+        memcpy((char *)out->buffer + drive_len, (char *)attr->ObjectName->Buffer + volume.Length - sizeof(WCHAR), rest);
+        out->name.Buffer = out->buffer;
+        out->name.Length = out->name.MaximumLength = (USHORT)(drive_len + rest);
+        out->attr = *attr;
+        out->attr.ObjectName = &out->name;
+        return TRUE;
+    }
+    return FALSE;
+}
+
 BOOL is_drive_root(const char *path)
 {
     if (!find_drive_c()) return FALSE;

@@ -45,6 +45,14 @@ BOOL unix_path(const OBJECT_ATTRIBUTES *attr, char path[PATH_SIZE]);
 // full_name puts together the NT name that the attributes name. The caller
 // frees it with free_mem.
 WCHAR *full_name(const OBJECT_ATTRIBUTES *attr);
+// struct by_drive is a name of a file on drive C, in the place of one on the drive's volume. The caller frees buffer.
+struct by_drive {
+    OBJECT_ATTRIBUTES attr;
+    UNICODE_STRING name;
+    WCHAR *buffer;
+};
+// name_by_drive reports whether the attributes name a file by its volume, as \Device\HarddiskVolume1\file, and fills out.
+BOOL name_by_drive(const OBJECT_ATTRIBUTES *attr, struct by_drive *out);
 // is_drive_root reports whether a Unix path is that of C:\.
 BOOL is_drive_root(const char *path);
 // hide_linux makes the names below \??\unix, which Windows does not have, those of

@@ -133,6 +133,29 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%q, want %q in any order", got, want)
 		}
 	})
+	t.Run("standard input that is not read", func(t *testing.T) {
+		if got := l.output(t, strings.NewReader(strings.Repeat("x", 1_000_000)), "ignore"); got != "ignored\n" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("standard output is closed", func(t *testing.T) {
+		var stderr bytes.Buffer
+		code, err := l.use(t.Context(), nil, io.Discard, &stderr, "close")
+		if err != nil || code != 0 || strings.TrimSpace(stderr.String()) != "still here" {
+			t.Errorf("code %d, %v, %q", code, err, stderr.String())
+		}
+	})
+	t.Run("long line", func(t *testing.T) {
+		got := l.raw(t, nil, "line", "10000000")
+		if want := "\x00\x1b[31m\xff\n"; len(got) != 10_000_000+len(want) || !bytes.HasSuffix(got, []byte(want)) {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+	t.Run("500 programs", func(t *testing.T) {
+		if got := l.output(t, nil, "many", "500"); got != strings.Repeat("ignored\n", 500) {
+			t.Errorf("%d lines: %.200q", strings.Count(got, "\n"), got)
+		}
+	})
 	t.Run("standard input ends", func(t *testing.T) {
 		if got := l.output(t, strings.NewReader(strings.Repeat("x", 1_000_000)), "count"); got != "1000000 <nil>\n" {
 			t.Errorf("%q", got)

@@ -17,6 +17,7 @@ import (
 // the files of the arguments, and that a Unix path means drive C, as its first
 // slash is a backslash to Windows.
 func drive(t *probe) {
+	volumes(t)
 	want := append([]string{"Program Files", "Program Files (x86)", "ProgramData", "Users", "Windows"}, os.Args[2:]...)
 	slices.Sort(want)
 	listed := map[string][]string{"FindFirstFile": find(t, `C:\*`), "with slash": find(t, "/*")}
@@ -122,5 +123,29 @@ func hidden(t *probe) {
 		if entries, err := os.ReadDir(p); err == nil {
 			t.errorf("listed %s: %v", p, entries)
 		}
+	}
+}
+
+// volumes opens files by the names that the volume gives them. Source: Naming Files, Paths, and Namespaces,
+// https://learn.microsoft.com/windows/win32/fileio/naming-a-file, read 2026-11.
+func volumes(t *probe) {
+	t.must(os.WriteFile(`C:\Windows\Temp\by volume`, []byte("content"), 0o644))
+	f, err := os.Open(`C:\Windows\Temp\by volume`)
+	t.must(err)
+	defer f.Close()
+	const nameOfVolume = 2 // VOLUME_NAME_NT
+	name := make([]uint16, 300)
+	n, err := windows.GetFinalPathNameByHandle(windows.Handle(f.Fd()), &name[0], uint32(len(name)), nameOfVolume)
+	t.must(err)
+	path := `\\?\GLOBALROOT` + windows.UTF16ToString(name[:n])
+	if !strings.HasPrefix(path, `\\?\GLOBALROOT\Device\HarddiskVolume`) {
+		t.errorf("the name is %s", path)
+	}
+	expectContent(t, path, "content")
+	if i, err := os.Stat(path); err != nil || i.Size() != 7 {
+		t.errorf("Stat(%s): %v, %v", path, i, err)
+	}
+	if _, err := os.Stat(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.errorf("Stat of a missing file: %v", err)
 	}
 }

@@ -49,6 +49,16 @@ func main() {
 				os.Exit(int(err.(*os.PathError).Err.(windows.Errno)))
 			}
 		}
+	case "ignore": // standard input
+		fmt.Println("ignored")
+	case "close": // standard output, and write to the other
+		os.Stdout.Close()
+		fmt.Fprintln(os.Stderr, "still here")
+	case "line": // one line of n bytes, and one of control characters
+		write(number(2))
+		fmt.Print("\x00\x1b[31m\xff\n")
+	case "many": // programs at once, each with a line
+		many(number(2))
 	case "wait": // a read of no byte waits for data
 		begin := time.Now()
 		var n uint32
@@ -84,6 +94,25 @@ func number(arg int) int {
 		panic(err)
 	}
 	return n
+}
+
+// many starts n programs that each write a line, sixteen at a time.
+func many(n int) {
+	places := make(chan bool, 16)
+	for range n {
+		places <- true
+		go func() {
+			c := exec.Command(os.Args[0], "ignore")
+			c.Stdout = os.Stdout
+			if err := c.Run(); err != nil {
+				fmt.Println(err)
+			}
+			<-places
+		}()
+	}
+	for range cap(places) {
+		places <- true
+	}
 }
 
 // write writes n bytes.
