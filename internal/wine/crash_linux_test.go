@@ -76,6 +76,7 @@ func TestContainerCrashes(t *testing.T) {
 		{command: "crash raise-own", code: 0xE0434352},
 		{command: "crash raise-small", code: 5},
 		{command: "crash raise-fail-fast", code: 0xC0000602},
+		{command: "crash raise-fail-fast-record", code: 0x80131623},
 		{command: "crash terminate-self", code: statusAccessViolation},
 		{command: "crash free-twice", code: statusHeapCorruption},
 		{command: "crash free-inside", code: statusHeapCorruption},

@@ -190,6 +190,16 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
     replace_function(name.Buffer, "_purecall", (void *)mend_purecall);
 }
 
+// RaiseFailFastException ends the process with the code of the record, by which .NET's Environment.FailFast reports
+// COR_E_FAILFAST. Wine's ends it with STATUS_FAIL_FAST_EXCEPTION, which is right without a record:
+// https://learn.microsoft.com/windows/win32/api/errhandlingapi/nf-errhandlingapi-raisefailfastexception, read 2026-11.
+static void WINAPI mend_RaiseFailFastException(const EXCEPTION_RECORD *record, const CONTEXT *context, DWORD flags)
+{
+    (void)context;
+    (void)flags;
+    end_process(record ? (NTSTATUS)record->ExceptionCode : STATUS_FAIL_FAST_EXCEPTION);
+}
+
 BOOL mend_crashes(void)
 {
     void *cookie;
@@ -197,6 +207,7 @@ BOOL mend_crashes(void)
     if (!is_traced()) replace_function(L"ntdll.dll", "__wine_dbg_output", (void *)silent_output);
     real_UnhandledExceptionFilter =
         hook_function(L"kernelbase.dll", "UnhandledExceptionFilter", (void *)mend_UnhandledExceptionFilter);
+    replace_function(L"kernelbase.dll", "RaiseFailFastException", (void *)mend_RaiseFailFastException);
     real_NtRaiseException = hook_syscall("NtRaiseException", (void *)mend_NtRaiseException);
     real_RtlFreeHeap = hook_function(L"ntdll.dll", "RtlFreeHeap", (void *)mend_RtlFreeHeap);
     return catch_faults() && !LdrRegisterDllNotification(0, loaded, NULL, &cookie);

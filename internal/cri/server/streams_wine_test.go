@@ -17,6 +17,8 @@ import (
 	"time"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // streamsLab runs the program testdata/streams in a container.
@@ -56,18 +58,6 @@ func (l streamsLab) output(t *testing.T, stdin io.Reader, args ...string) string
 		t.Fatalf("%v: %d, %v\n%s%s", args, code, err, out.String(), stderr.String())
 	}
 	return strings.ReplaceAll(out.String(), "\r", "")
-}
-
-// slow gives data after a while.
-type slow struct {
-	after time.Duration
-	io.Reader
-}
-
-func (s *slow) Read(p []byte) (int, error) {
-	time.Sleep(s.after)
-	s.after = 0
-	return s.Reader.Read(p)
 }
 
 // refusing is a reader of output that goes away.
@@ -114,9 +104,23 @@ func TestStreams(t *testing.T) {
 		}
 	})
 	t.Run("read of no byte waits", func(t *testing.T) {
-		got := l.output(t, &slow{400 * time.Millisecond, strings.NewReader("abc")}, "wait")
-		if want := "<nil> true 3\n"; got != want {
-			t.Errorf("%q, want %q", got, want)
+		in, feed := io.Pipe()
+		out, done := &testenv.Buffer{}, make(chan error, 1)
+		go func() {
+			_, err := l.use(t.Context(), in, out, io.Discard, "wait")
+			done <- err
+		}()
+		testenv.Until(t, "the read", func() bool { return strings.Contains(out.String(), "reads") })
+		time.Sleep(300 * time.Millisecond) // a read that does not wait has ended by then
+		if strings.Contains(out.String(), "has read") {
+			t.Error("it did not wait")
+		}
+		_, err := feed.Write([]byte("abc"))
+		must(t, err)
+		must(t, <-done)
+		must(t, feed.Close())
+		if want := "has read <nil> 3"; !strings.Contains(out.String(), want) {
+			t.Errorf("%q, want %q", out.String(), want)
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {

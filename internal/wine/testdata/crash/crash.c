@@ -70,6 +70,11 @@ static void raise_cpp(void) { RaiseException(0xE06D7363, EXCEPTION_NONCONTINUABL
 static void raise_own(void) { RaiseException(0xE0434352, 0, 0, NULL); }
 static void raise_small(void) { RaiseException(5, 0, 0, NULL); }
 static void raise_fail_fast(void) { RaiseFailFastException(NULL, NULL, 0); }
+static void raise_fail_fast_record(void)
+{
+    EXCEPTION_RECORD record = {.ExceptionCode = 0x80131623}; // COR_E_FAILFAST
+    RaiseFailFastException(&record, NULL, 0);
+}
 static void terminate_self(void) { TerminateProcess(GetCurrentProcess(), 0xC0000005); }
 
 static void free_twice(void)
@@ -170,7 +175,8 @@ static const struct {
     {"recurse-far", recurse_far}, {"abort-msvcrt", abort_msvcrt}, {"abort-ucrt", abort_ucrt},
     {"terminate-ucrt", terminate_ucrt}, {"purecall-ucrt", purecall_ucrt},
     {"invalid-parameter-ucrt", invalid_parameter_ucrt}, {"raise-cpp", raise_cpp}, {"raise-own", raise_own},
-    {"raise-small", raise_small}, {"raise-fail-fast", raise_fail_fast}, {"terminate-self", terminate_self},
+    {"raise-small", raise_small}, {"raise-fail-fast", raise_fail_fast},
+    {"raise-fail-fast-record", raise_fail_fast_record}, {"terminate-self", terminate_self},
     {"free-twice", free_twice}, {"free-inside", free_inside}, {"overrun", overrun}, {"guard-page", guard_page},
     {"no-access", no_access}, {"no-execute", no_execute}, {"filter-says", filter_says}, {"filter-exits", filter_exits},
     {"filter-crashes", filter_crashes}, {"filter-vectored", filter_vectored}, {"error-mode", error_mode},
