@@ -176,7 +176,9 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	defer func() {
 		ended() // no report is heeded any more
 		// Another host takes over.
-		if err := p.router().SetShared(context.WithoutCancel(ctx), c.Address.Addr(), nil); err != nil {
+		gone := context.WithoutCancel(ctx)
+		err := errors.Join(p.router().SetShared(gone, c.Address.Addr(), nil), p.announceServices(gone, nil))
+		if err != nil {
 			p.log.Warn("the host is down, and may still be a way to others' pods", logkey.Error, err)
 		}
 	}()
@@ -241,6 +243,11 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		p.router().SetShared(ctx, c.Address.Addr(), nil)); err != nil {
 		return err
 	}
+	if c.Services {
+		if err := p.announceServices(ctx, ipv6.List(c.ServiceCIDR, c.IPv6.ServiceCIDR)); err != nil {
+			p.log.Warn("the machine does not reach addresses of Services", logkey.Error, err)
+		}
+	}
 	if err := fault.Point(ctx, "host.boot.after-network"); err != nil {
 		return err
 	}
@@ -267,6 +274,15 @@ func (p *Parent) router() *fabric.Router {
 // announce makes the host the owner of exactly these ranges of pods.
 func (p *Parent) announce(ctx context.Context, ranges []netip.Prefix) error {
 	return p.spec.Announce(ctx, p.router(), ranges)
+}
+
+// announceServices makes the host one of the machine's ways to exactly these ranges of Services.
+func (p *Parent) announceServices(ctx context.Context, ranges []netip.Prefix) (err error) {
+	machine := fabric.OpenRouter("")
+	for _, own := range ipv6.List(p.spec.Address, p.spec.IPv6Address) {
+		err = errors.Join(err, machine.SetServices(ctx, own.Addr(), ranges))
+	}
+	return err
 }
 
 // Announce makes the host the owner of exactly these ranges of pods, each by the host's address of its family.

@@ -13,6 +13,9 @@ type Spec struct {
 	// Router is the file of the network namespace that learns the way to the host's pods;
 	// "" means Fabric.
 	Router string
+	// Services is set if the host's kube-proxy forwards connections of others to Services. The machine then reaches
+	// them by the host.
+	Services bool
 	// RootPods is set if pods may run as root, and may not have root's share of the disk.
 	RootPods bool
 	// PinCPUs keeps the host's processes on some processors of the machine; otherwise they

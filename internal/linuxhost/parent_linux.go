@@ -23,7 +23,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	secret := rand.Text()
 	return host.Run(ctx, host.Spec{
 		Config: c.Config, Product: Product, Router: router(c),
-		RootPods: true, PinCPUs: true, Devices: devices(),
+		Services: true, RootPods: true, PinCPUs: true, Devices: devices(),
 		Prepare: func(_ context.Context, p *host.Parent) (any, error) {
 			p.Step("files")
 			return prepare(c, p, secret)

@@ -75,7 +75,8 @@ func shareState() error {
 
 // directories makes the directories that are mounted. The overlay's upper directory belongs
 // to one template: over another one it would be a mixture of two Windows installations, so
-// then the host starts over, as a reinstalled server does. Only the volumes of its claims stay.
+// then the host starts over, as a reinstalled server does. Only the volumes of its claims stay, and images: those that
+// were loaded could not be had again.
 // Preconditions: the disk is mounted.
 func directories(ctx context.Context, c Config, template string) error {
 	if err := host.MoveIn(ctx, c.Dir, "prefix", "cri"); err != nil {
@@ -88,7 +89,7 @@ func directories(ctx context.Context, c Config, template string) error {
 	}
 	former := onOwnDisk(c, "former-prefix")
 	if err == nil && string(old) != template {
-		for _, d := range []string{onOwnDisk(c, "cri"), filepath.Join(c.Dir, "hns")} {
+		for _, d := range []string{onOwnDisk(c, "cri", "state"), filepath.Join(c.Dir, "hns")} {
 			if err := os.RemoveAll(d); err != nil {
 				return fmt.Errorf("remove former installation: %w", err)
 			}

@@ -154,8 +154,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestNewTemplate: another version of Wine or of mullion installs the host again, but keeps the volumes, also if that
-// is interrupted.
+// TestNewTemplate: another version of Wine or of mullion installs the host again, but keeps volumes and images, also if
+// that is interrupted. Containers go.
 func TestNewTemplate(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	c := testConfig(t.TempDir())
@@ -167,8 +167,10 @@ func TestNewTemplate(t *testing.T) {
 	for _, name := range storage.Dirs() {
 		kept = append(kept, filepath.Join(state, name, "pvc-1"))
 	}
+	kept = append(kept, onOwnDisk(c, "cri", "images", "images", "i"))
 	program := filepath.Join(upperDir(c), "drive_c", "windows", "x")
-	for _, file := range append(kept, program) {
+	container := onOwnDisk(c, "cri", "state", "containers", "c")
+	for _, file := range append(kept, program, container) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o751); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +185,7 @@ func TestNewTemplate(t *testing.T) {
 				t.Errorf("%s: %s: %q, %v", when, file, content, err)
 			}
 		}
-		for _, gone := range []string{program, onOwnDisk(c, "former-prefix")} {
+		for _, gone := range []string{program, container, onOwnDisk(c, "former-prefix")} {
 			if _, err := os.Lstat(gone); !os.IsNotExist(err) {
 				t.Errorf("%s: %s: %v", when, gone, err)
 			}

@@ -32,6 +32,12 @@ func TestGuideWebServer(t *testing.T) {
 			}
 			return err
 		})
+		// The guide does so on the node of the control plane, which is this machine.
+		const clusterIP = "jsonpath={.spec.clusterIP}"
+		address := "http://" + c.kubectl(t, "get", "-n", ns, "service/win-webserver", "-o", clusterIP)
+		if body, err := get(address); err != nil || !strings.Contains(body, webServerTitle) {
+			t.Errorf("%s from the machine: %v, %q", address, err, body)
+		}
 		// The script prints each request: logs work, and they are the program's own.
 		if logs := c.kubectl(t, "logs", "-n", ns, "deployment/win-webserver"); !strings.Contains(logs,
 			"Listening at http://*:80/") {

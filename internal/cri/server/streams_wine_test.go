@@ -96,6 +96,11 @@ func TestStreams(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStreamsMisused: programs that do with their streams what no other expects harm neither others nor the container.
+func TestStreamsMisused(t *testing.T) {
+	l := newStreamsLab(t)
 	t.Run("reader goes away", func(t *testing.T) {
 		code, err := l.use(t.Context(), nil, &refusing{10_000}, io.Discard, "gone")
 		const errorNoData = 232

@@ -130,6 +130,50 @@ func TestSharedWays(t *testing.T) {
 	}
 }
 
+// TestServiceWays: the machine reaches Services by the first of the hosts that forward to them, unless the machine has
+// a route of another program.
+func TestServiceWays(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("services", 0)
+	apply(t, f)
+	machine := fabric.OpenRouter(m.netns)
+	first, second := netip.MustParseAddr("10.89.0.110"), netip.MustParseAddr("10.89.0.111")
+	services := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	set := func(via netip.Addr, ranges []netip.Prefix, want string) {
+		t.Helper()
+		if err := machine.SetServices(t.Context(), via, ranges); err != nil {
+			t.Fatal(err)
+		}
+		if err := machine.SetShared(t.Context(), via, nil); err != nil { // ranges of pods are others
+			t.Fatal(err)
+		}
+		if got := run(t, m.netns, "ip", "route"); !strings.Contains(got, want) {
+			t.Errorf("routes\n%s\nwant %s", got, want)
+		}
+	}
+	set(second, services, "10.96.0.0/16 via 10.89.0.111 ")
+	set(first, services, "10.96.0.0/16 via 10.89.0.110 ")
+	if got := run(t, m.netns, "ip", "route", "get", "10.96.0.1"); !strings.Contains(got, "via 10.89.0.110") {
+		t.Errorf("routed %s", got)
+	}
+	set(first, nil, "10.96.0.0/16 via 10.89.0.111 ")
+	set(second, nil, "10.89.0.0/24 ")
+	if got := run(t, m.netns, "ip", "route"); strings.Contains(got, "10.96.") {
+		t.Errorf("routes are left\n%s", got)
+	}
+	run(t, m.netns, "ip", "route", "add", "10.96.4.0/22", "dev", "lo")
+	err := machine.SetServices(t.Context(), first, services)
+	if err == nil || !strings.Contains(err.Error(), "10.96.0.0/16") || !strings.Contains(err.Error(), "10.96.4.0/22") {
+		t.Errorf("beside a route of another program: %v", err)
+	}
+	if got := run(t, m.netns, "ip", "route"); strings.Contains(got, "10.96.0.0/16") {
+		t.Errorf("a route of another program is covered\n%s", got)
+	}
+	if err := f.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLifeCycle(t *testing.T) {
 	m := newMachine(t)
 	empty := state(t, m.netns)

@@ -155,7 +155,35 @@ func (r *Router) SetShared(ctx context.Context, via netip.Addr, prefixes []netip
 	return r.set(ctx, via, prefixes, sharedMetric(via))
 }
 
-// set replaces the routes to a host that have the metric, or no metric, by routes of the ranges of its family.
+// SetServices makes the host with the given address one of the ways to exactly these ranges of Services, as SetShared
+// does. A range with a route of another program is left out, and named in the error.
+func (r *Router) SetServices(ctx context.Context, via netip.Addr, ranges []netip.Prefix) error {
+	inside, err := kernel.Open(r.namespace)
+	if err != nil {
+		return fmt.Errorf("route to Services: %w", err)
+	}
+	defer inside.Close()
+	var free []netip.Prefix
+	var taken error
+	for _, p := range ranges {
+		if p.Addr().Is4() != via.Is4() {
+			continue
+		}
+		other, err := inside.ForeignRoute(p)
+		if err != nil {
+			return fmt.Errorf("route to Services: %w", err)
+		}
+		if other.IsValid() {
+			taken = errors.Join(taken, fmt.Errorf("route %s to Services: the machine has a route to %s", p, other))
+			continue
+		}
+		free = append(free, p)
+	}
+	return errors.Join(taken, r.set(ctx, via, free, servicesMetric+sharedMetric(via)))
+}
+
+// set replaces the routes to a host that have the metric, or another one of its kind, by routes of the ranges of its
+// family.
 func (r *Router) set(ctx context.Context, via netip.Addr, prefixes []netip.Prefix, metric int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("route to %s: %w", via, err)
@@ -182,15 +210,29 @@ func (r *Router) set(ctx context.Context, via netip.Addr, prefixes []netip.Prefi
 		}
 	}
 	return inside.KeepRoutes(func(r kernel.Route) bool {
-		return r.NextHop != via || (r.Metric == 0) != (metric == 0) || wanted[r.Destination]
+		return r.NextHop != via || kindOf(r.Metric) != kindOf(metric) || wanted[r.Destination]
 	})
 }
+
+// servicesMetric is above the metrics of shared ranges.
+const servicesMetric = 512
 
 // sharedMetric differs from host to host, and from the metric of a host's own
 // ranges.
 func sharedMetric(via netip.Addr) int {
-	b := via.As4()
-	return 1 + int(b[3])
+	b := via.AsSlice()
+	return 1 + int(b[len(b)-1])
+}
+
+// kindOf tells the metrics of a host's own ranges, of shared ones and of Services apart.
+func kindOf(metric int) int {
+	switch {
+	case metric == 0:
+		return 0
+	case metric < servicesMetric:
+		return 1
+	}
+	return 2
 }
 
 // linkTo returns the index of the link whose addresses cover via.

@@ -64,7 +64,8 @@ type Plan struct {
 	Namespace string // file
 	NodeNet   netip.Prefix
 	PodNet    netip.Prefix
-	// ServiceNet is never routed: services are resolved on each host.
+	// ServiceNet has no route in the fabric: each host resolves Services. The machine reaches them by a Linux worker
+	// (Router.SetServices).
 	ServiceNet netip.Prefix
 	Pool       netip.Prefix // may be absent, and so may Pool6
 	Pool6      netip.Prefix

@@ -206,6 +206,25 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	return nil
 }
 
+// ForeignRoute returns the destination of a route that overlaps a range and is not this project's, or the zero value.
+// Default routes do not count.
+func (s *Space) ForeignRoute(p netip.Prefix) (netip.Prefix, error) {
+	family := netlink.FAMILY_V4
+	if p.Addr().Is6() {
+		family = netlink.FAMILY_V6
+	}
+	list, err := List(func() ([]netlink.Route, error) { return s.Netlink.RouteList(nil, family) })
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range list {
+		if d := destinationOf(&r); r.Protocol != routeProtocol && d.Bits() > 0 && d.Overlaps(p) {
+			return d, nil
+		}
+	}
+	return netip.Prefix{}, nil
+}
+
 // destinationOf returns the destination of a route.
 func destinationOf(r *netlink.Route) netip.Prefix {
 	if r.Dst == nil && r.Family == netlink.FAMILY_V6 {
