@@ -47,7 +47,6 @@ enum {
     LINUX_setxattr = 188,
     LINUX_getxattr = 191,
     LINUX_getdents64 = 217,
-    LINUX_getrandom = 318,
     LINUX_statx = 332,
 };
 

@@ -2,17 +2,17 @@
 // Copyright The mullion Authors.
 
 // Package wine runs the Windows programs of emulated hosts and containers with
-// the machine's Wine.
+// Debian's Wine, which tools/debroot unpacks.
 //
 // # Directories
 //
-// OpenRuntime collects the parts of the distribution's Wine that server programs
-// need in a separate directory (as hard links), together with the DLLs of
-// native/: some replace Wine's modules (iphlpapi, pdh, ws2_32), some are missing from Wine
-// (bcryptprimitives, computenetwork, vmcompute), and winemend.dll is loaded into
-// every Windows process by an import that is added to the runtime's copy of
-// kernelbase.dll. No DLL override and no WINEDLLPATH is needed: inside a runtime
-// these are Wine's own modules.
+// OpenRuntime collects the parts of Wine that server programs need in a separate
+// directory (as hard links), together with the DLLs of native/: some replace
+// Wine's modules (iphlpapi, pdh, ws2_32), some are missing from Wine
+// (computenetwork, vmcompute), and winemend.dll is loaded into every Windows
+// process by an import that is added to the runtime's copy of kernelbase.dll. No
+// DLL override and no WINEDLLPATH is needed: inside a runtime these are Wine's own
+// modules.
 //
 // Two kinds of template are derived from a runtime, one of each per Windows
 // build: HostPrefix (a WINEPREFIX) and ContainerRoot (the content of drive C: and,

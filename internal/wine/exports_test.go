@@ -23,18 +23,21 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := filepath.Glob(testenv.Bin("native", "*.dll"))
+	own, err := ownFiles(testenv.Bin("native"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	compared := map[string]bool{}
 	for _, dll := range own {
-		name := filepath.Base(dll)
+		name := filepath.Base(dll.to)
+		if filepath.Ext(name) != ".dll" {
+			continue
+		}
 		for _, e := range d.entries {
 			if e.to != filepath.Join(pePath, name) {
 				continue
 			}
-			ours, wines := readExports(t, dll), readExports(t, e.from)
+			ours, wines := readExports(t, dll.from), readExports(t, e.from)
 			if len(wines) == 0 {
 				t.Errorf("%s of Wine exports no names", name)
 			}

@@ -104,21 +104,15 @@ const distributionDir = "wine"
 // consoleHost is the program that Wine starts for each console (cmd/conhost).
 const consoleHost = "conhost.exe"
 
-// ownFiles lists our DLLs and init, and the places they take in a runtime.
+// ownFiles lists our DLLs and programs, and the places they take in a runtime.
 func ownFiles(nativeDir string) ([]entry, error) {
-	dlls, err := filepath.Glob(filepath.Join(nativeDir, "*.dll"))
-	if err != nil {
-		return nil, fmt.Errorf("list our DLLs: %w", err)
-	}
 	var own []entry
-	for _, dll := range dlls {
-		own = append(own, entry{dll, filepath.Join(pePath, filepath.Base(dll))})
+	for _, name := range append(inFront(), "computenetwork.dll", "vmcompute.dll", winemendDLL, consoleHost) {
+		own = append(own, entry{filepath.Join(nativeDir, name), filepath.Join(pePath, name)})
 	}
-	own = append(own,
-		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
-		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
-	for _, must := range append(inFront(), winemendDLL, consoleHost, "init") {
-		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
+	own = append(own, entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")})
+	for _, e := range own {
+		if _, err := os.Stat(e.from); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
 	}

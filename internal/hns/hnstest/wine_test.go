@@ -44,7 +44,7 @@ func newPrefix(t *testing.T) *prefixed {
 	p := &prefixed{dir: filepath.Join(t.TempDir(), "prefix")}
 	dlls := t.TempDir()
 	var targets []string
-	for _, name := range []string{"computenetwork", "vmcompute", "bcryptprimitives"} {
+	for _, name := range []string{"computenetwork", "vmcompute"} {
 		targets = append(targets, filepath.Join(dlls, name+".dll"))
 	}
 	make := exec.CommandContext(t.Context(), "make", append([]string{"-C", testenv.Repo("native"), "OUT=" + dlls},
