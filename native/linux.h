@@ -29,7 +29,6 @@ enum {
     LINUX_fstat = 5,
     LINUX_lstat = 6,
     LINUX_poll = 7,
-    LINUX_ioctl = 16,
     LINUX_dup2 = 33,
     LINUX_socket = 41,
     LINUX_connect = 42,
@@ -60,13 +59,11 @@ enum {
     LINUX_EEXIST = 17,
     LINUX_ENOTDIR = 20,
     LINUX_EISDIR = 21,
-    LINUX_EINVAL = 22,
     LINUX_ENOSPC = 28,
     LINUX_EROFS = 30,
     LINUX_ENAMETOOLONG = 36,
     LINUX_ENOTEMPTY = 39,
     LINUX_ELOOP = 40,
-    LINUX_ENODATA = 61,
     LINUX_EOPNOTSUPP = 95,
 };
 

@@ -12,17 +12,10 @@
 
 DECLSPEC_IMPORT ULONG WINAPI real_GetAdaptersAddresses(ULONG, ULONG, void *, IP_ADAPTER_ADDRESSES *, ULONG *);
 
-static BOOL listed(const struct answer *a, NET_IFINDEX index)
-{
-    for (UINT32 i = 0; i < a->count; i++)
-        if (a->rows[i].adapter.index == index) return TRUE;
-    return FALSE;
-}
-
 // is_own reports whether a host shows an adapter.
 static BOOL is_own(const IP_ADAPTER_ADDRESSES *a, const struct answer *own)
 {
-    return a->IfType == IF_TYPE_SOFTWARE_LOOPBACK || listed(own, a->IfIndex ? a->IfIndex : a->Ipv6IfIndex);
+    return a->IfType == IF_TYPE_SOFTWARE_LOOPBACK || has_adapter(own, a->IfIndex ? a->IfIndex : a->Ipv6IfIndex);
 }
 
 // own_only removes what is not the host's own from a list.

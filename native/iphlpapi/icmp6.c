@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Echo requests of IPv6, which Wine 8 does not send. They go through Linux' own sockets for
-// echo requests (icmp(7)), as Wine's go in IPv4. The rules are those of
+// Echo requests of IPv6, which Wine does not send (dlls/iphlpapi/iphlpapi_main.c, Icmp6SendEcho2). They go through
+// Linux' own sockets for echo requests (icmp(7)), as Wine's go in IPv4. The rules are those of
 // https://learn.microsoft.com/windows/win32/api/icmpapi/nf-icmpapi-icmp6sendecho2, read 2026-11.
 
 #include "iphlpapi.h"

@@ -46,11 +46,13 @@ struct answer {
 // NO_SERVICE.
 DWORD ask_service(BYTE verb, const UINT32 words[REQUEST_WORDS], struct answer *out);
 void free_answer(struct answer *a);
+// has_adapter reports whether an answer to VERB_ADAPTERS has an adapter.
+BOOL has_adapter(const struct answer *adapters, NET_IFINDEX index);
 // tell_service carries out a call that changes something.
 DWORD tell_service(BYTE verb, const UINT32 words[REQUEST_WORDS]);
 
-// routes_of_ipv6 makes the table that FreeMibTable frees.
-DWORD routes_of_ipv6(MIB_IPFORWARD_TABLE2 **table);
+// tidy_routes6 leaves of Wine's routes of IPv6 those that Windows would have.
+DWORD tidy_routes6(MIB_IPFORWARD_TABLE2 *table);
 
 // find_adapter returns the index of the adapter that a LUID or, if that is 0, an
 // index names; 0 if there is none.

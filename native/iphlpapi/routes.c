@@ -29,16 +29,24 @@ static void fill_row2(MIB_IPFORWARD_ROW2 *to, const union row *from)
     to->Origin = NlroManual;
 }
 
+// wine_routes returns Wine's table.
+static DWORD wine_routes(ADDRESS_FAMILY family, MIB_IPFORWARD_TABLE2 **table)
+{
+    DWORD err = real_GetIpForwardTable2(family, table);
+    if (!err && (err = tidy_routes6(*table))) real_FreeMibTable(*table);
+    return err;
+}
+
 DWORD WINAPI mend_GetIpForwardTable2(ADDRESS_FAMILY family, MIB_IPFORWARD_TABLE2 **table)
 {
     struct answer a;
     MIB_IPFORWARD_TABLE2 *six = NULL;
     if (!table || (family != AF_INET && family != AF_INET6 && family != AF_UNSPEC)) return ERROR_INVALID_PARAMETER;
-    if (family == AF_INET6) return routes_of_ipv6(table);
+    if (family == AF_INET6) return wine_routes(family, table);
     DWORD err = ask_service(VERB_ROUTES, NULL, &a);
-    if (err == NO_SERVICE) return real_GetIpForwardTable2(family, table);
+    if (err == NO_SERVICE) return wine_routes(family, table);
     if (err) return err;
-    if (family == AF_UNSPEC && routes_of_ipv6(&six)) six = NULL;
+    if (family == AF_UNSPEC && wine_routes(AF_INET6, &six)) six = NULL;
     ULONG more = six ? six->NumEntries : 0;
     // FreeMibTable, which is Wine's, gives it back to the process heap.
     *table = HeapAlloc(GetProcessHeap(), 0, FIELD_OFFSET(MIB_IPFORWARD_TABLE2, Table[a.count + more]));

@@ -92,6 +92,13 @@ void free_answer(struct answer *a)
     memset(a, 0, sizeof(*a));
 }
 
+BOOL has_adapter(const struct answer *adapters, NET_IFINDEX index)
+{
+    for (UINT32 i = 0; i < adapters->count; i++)
+        if (adapters->rows[i].adapter.index == index) return TRUE;
+    return FALSE;
+}
+
 DWORD tell_service(BYTE verb, const UINT32 words[REQUEST_WORDS])
 {
     struct answer a;

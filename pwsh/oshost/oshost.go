@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -199,18 +198,6 @@ func (x resolver) LookupMX(ctx context.Context, name string) ([]*net.MX, error) 
 }
 func (x resolver) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
 	return x.r.LookupNS(ctx, name)
-}
-
-// addGateways adds the gateways of routes, where the adapters lack them: Wine's
-// list of adapters has those of IPv4 only.
-func addGateways(list []host.Adapter, routes []host.Route) {
-	for _, r := range routes {
-		i := slices.IndexFunc(list, func(a host.Adapter) bool { return a.Index == r.Interface })
-		if i >= 0 && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() &&
-			!slices.Contains(list[i].Gateways, r.NextHop) {
-			list[i].Gateways = append(list[i].Gateways, r.NextHop)
-		}
-	}
 }
 
 // defaultSpeed is the speed that a virtual adapter of Hyper-V reports, in bits per second.

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,6 +71,17 @@ func (n network) Adapters(ctx context.Context) ([]host.Adapter, error) {
 	}
 	addGateways(out, routes)
 	return out, nil
+}
+
+// addGateways adds the gateways of routes to the adapters.
+func addGateways(list []host.Adapter, routes []host.Route) {
+	for _, r := range routes {
+		i := slices.IndexFunc(list, func(a host.Adapter) bool { return a.Index == r.Interface })
+		if i >= 0 && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() &&
+			!slices.Contains(list[i].Gateways, r.NextHop) {
+			list[i].Gateways = append(list[i].Gateways, r.NextHop)
+		}
+	}
 }
 
 func nameServers(file string) []netip.Addr {

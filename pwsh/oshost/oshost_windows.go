@@ -77,9 +77,6 @@ func (network) Adapters(context.Context) ([]host.Adapter, error) {
 	for a := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])); a != nil; a = a.Next {
 		out = append(out, adapter(a))
 	}
-	if routes, err := forwardTable(windows.AF_INET6); err == nil { // without IPv6 there is no table
-		addGateways(out, routes)
-	}
 	return out, nil
 }
 

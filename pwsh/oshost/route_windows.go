@@ -37,17 +37,11 @@ func callRow(name string, row unsafe.Pointer) error {
 	}
 }
 
-// Routes reads the table of each family: Wine's table of both has no IPv6.
 func (n network) Routes(ctx context.Context) ([]host.Route, error) {
-	out, err := forwardTable(windows.AF_INET)
+	out, err := forwardTable(windows.AF_UNSPEC)
 	if err != nil {
 		return nil, err
 	}
-	six, err := forwardTable(windows.AF_INET6)
-	if err != nil && !errors.Is(err, windows.ERROR_NOT_FOUND) && !errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
-		return nil, err // otherwise there is no IPv6
-	}
-	out = append(out, six...)
 	list, _ := n.Adapters(ctx) // absent names are left out
 	for i := range out {
 		for _, a := range list {
