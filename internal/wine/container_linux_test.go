@@ -379,6 +379,17 @@ func TestContainerStopWithoutHandler(t *testing.T) {
 	}
 }
 
+// TestContainerStopHandled: a program that takes the event has until its handler returns. HandlerRoutine: "Return TRUE.
+// In this case, no other handler functions are called and the system terminates the process."
+func TestContainerStopHandled(t *testing.T) {
+	c := newContainer(t, "2022")
+	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "returns"}})
+	c.await()
+	if s := c.stop(main); s.ExitCode != 0xC000013A || !strings.Contains(c.out.String(), "event 6") {
+		t.Errorf("status %+v, output %q", s, c.out.String())
+	}
+}
+
 func TestContainerIsolation(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of the machine"), 0o644); err != nil {

@@ -18,6 +18,7 @@
 #define STOP_NOTICED STATUS_DIR ".stop."
 #define EXIT_FILE STATUS_DIR ".exit."
 #define CTRL_C 0
+#define CTRL_CLOSE 2
 #define CTRL_SHUTDOWN 6
 
 enum { LINUX_write_ = 1, LINUX_access_ = 21, LINUX_getpid_ = 39, LINUX_exit_group_ = 231 };
@@ -150,6 +151,9 @@ static void WINAPI mend_ctrl_routine(void *event)
     *flags &= ~ignores;
     DWORD code = routine ? routine(event) : 0;
     *flags |= ignores;
+    // A handler has taken the event. After these, Windows ends the process as soon as the handler returns (HandlerRoutine
+    // in the documentation of consoles), in a container too (issue 115206 of dotnet/runtime).
+    if ((ULONG_PTR)event == CTRL_CLOSE || (ULONG_PTR)event == CTRL_SHUTDOWN) end_process((ULONG)STATUS_CONTROL_C_EXIT);
     RtlExitUserThread(code);
 }
 

@@ -24,6 +24,7 @@ func main() {
 		"exit":      exit,
 		"wait":      waitForShutdown,
 		"sleep":     sleep,
+		"returns":   returns,
 		"services":  services,
 		"stacks":    stacks,
 		"queue":     queue,

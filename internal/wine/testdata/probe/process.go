@@ -57,6 +57,19 @@ func waitForShutdown(t *probe) {
 	os.Exit(7)
 }
 
+// returns has a handler that takes each event, and returns. The runtime of Go does not return from its own handler.
+func returns(t *probe) {
+	handler := syscall.NewCallback(func(event uintptr) uintptr {
+		fmt.Println("event", event)
+		return 1
+	})
+	if ok, _, err := syscall.NewLazyDLL("kernel32.dll").NewProc("SetConsoleCtrlHandler").Call(handler, 1); ok == 0 {
+		t.errorf("SetConsoleCtrlHandler: %v", err)
+	}
+	fmt.Println("waiting")
+	time.Sleep(time.Hour)
+}
+
 // sleep has no handler for any event.
 func sleep(t *probe) {
 	fmt.Println("waiting")
