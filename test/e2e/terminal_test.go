@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/hinshun/vt10x"
 	"golang.org/x/sys/unix"
@@ -39,7 +38,7 @@ type terminal struct {
 // kubectlAt runs kubectl in a terminal of the size.
 func (c *shared) kubectlAt(t *testing.T, rows, columns uint16, args ...string) *terminal {
 	t.Helper()
-	master, slave := openTerminal(t)
+	master, slave := testenv.Terminal(t)
 	tm := &terminal{T: t, master: master, ended: make(chan error, 1)}
 	tm.screen = vt10x.New(vt10x.WithSize(int(max(columns, 1)), int(max(rows, 1))))
 	tm.resize(rows, columns)
@@ -144,29 +143,6 @@ func (tm *terminal) exits(code int) {
 	case <-time.After(2 * time.Minute):
 		tm.Errorf("kubectl has not ended:\n%s", tm.screen.String())
 	}
-}
-
-// openTerminal makes a pseudo-terminal.
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = master.Close() }) // ends the reader
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock := int32(0)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCSPTLCK,
-		uintptr(unsafe.Pointer(&unlock))); errno != 0 {
-		t.Fatal(errno)
-	}
-	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }
 
 // Keys as terminals send them.

@@ -32,7 +32,7 @@ const (
 type lab struct{ dir string }
 
 // newLab starts the cluster, which goes when the test ends.
-func newLab(t *testing.T) lab {
+func newLab(t testing.TB) lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built, testenv.NPM)
 	dir, err := os.MkdirTemp("", "mullion-programs-")
@@ -71,7 +71,7 @@ func (l lab) command(ctx context.Context, args ...string) *exec.Cmd {
 const commandLimit = 5 * time.Minute
 
 // mullion runs a command that must succeed, and returns its output.
-func (l lab) mullion(t *testing.T, args ...string) string {
+func (l lab) mullion(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := l.run(t, nil, args...)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l lab) mullion(t *testing.T, args ...string) string {
 	return out
 }
 
-func (l lab) run(t *testing.T, stdin io.Reader, args ...string) (string, error) {
+func (l lab) run(t testing.TB, stdin io.Reader, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
@@ -93,13 +93,13 @@ func (l lab) run(t *testing.T, stdin io.Reader, args ...string) (string, error) 
 	return stdout.String(), nil
 }
 
-func (l lab) kubectl(t *testing.T, args ...string) string {
+func (l lab) kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return l.mullion(t, append([]string{"kubectl"}, args...)...)
 }
 
 // start makes an object.
-func (l lab) start(t *testing.T, object any) {
+func (l lab) start(t testing.TB, object any) {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -108,7 +108,7 @@ func (l lab) start(t *testing.T, object any) {
 	l.apply(t, string(data))
 }
 
-func (l lab) apply(t *testing.T, manifest string) {
+func (l lab) apply(t testing.TB, manifest string) {
 	t.Helper()
 	if _, err := l.run(t, strings.NewReader(manifest), "kubectl", "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func (l lab) apply(t *testing.T, manifest string) {
 const pause = 200 * time.Millisecond
 
 // end waits for the end of a pod, and returns the exit code of its program, and its log. The pod goes.
-func (l lab) end(t *testing.T, name string) (code int64, log string) {
+func (l lab) end(t testing.TB, name string) (code int64, log string) {
 	t.Helper()
 	var state corev1.ContainerState
 	testenv.Eventually(t, "the end of "+name, func() error {
@@ -145,7 +145,7 @@ func (l lab) end(t *testing.T, name string) (code int64, log string) {
 func (l lab) serves(t *testing.T, pod string, try try) string {
 	t.Helper()
 	l.kubectl(t, "expose", "pod", pod, "--port=8080", "--type=NodePort")
-	defer l.kubectl(t, "delete", "pod,service", pod, "--wait=false", "--grace-period=5")
+	defer l.kubectl(t, "delete", "pod,service", pod, "--ignore-not-found", "--wait=false", "--grace-period=5")
 	url := strings.TrimSpace(l.mullion(t, "url", pod))
 	answer := ""
 	testenv.Eventually(t, "an answer of "+pod, func() (err error) {
@@ -155,6 +155,9 @@ func (l lab) serves(t *testing.T, pod string, try try) string {
 	})
 	if !strings.Contains(answer, try.want) {
 		return fmt.Sprintf("answer %q, want %q", answer, try.want)
+	}
+	if try.ends != nil {
+		return try.ends(l, t, pod)
 	}
 	return ""
 }

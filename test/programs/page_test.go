@@ -34,8 +34,8 @@ func (p *page) addPostgres(version string, failed bool) {
 	if failed {
 		result = "fails"
 	}
-	const does = "initdb; 10,000 transactions from a Linux pod through a Service; recovery after kill -9; " +
-		"shutdown with the pod"
+	const does = "initdb; 10,000 transactions from a Linux pod through a Service; recovery after kill -9 and after " +
+		"the end of the pod"
 	p.row("PostgreSQL on a claim", postgresPackage, version, does, result)
 }
 
@@ -55,6 +55,12 @@ const pageHead = `# Programs of other projects
 These Windows programs were tried in pods of an emulated Windows Server 2022, as ContainerUser, with the files that
 their packages of npm bring along for Windows. The test compares what each prints or answers, its exit code in the
 status of the pod, and that no text of Wine is in its log. %d of %d work.
+
+At the end of a pod, programs get CTRL_SHUTDOWN_EVENT, which not all that work take for a request to end in order. .NET
+Core 2.2 runs ApplicationStopping for Ctrl+C only ([since .NET 5](https://github.com/dotnet/runtime/pull/41101) for this
+event too). PostgreSQL's handler returns before the shutdown has begun, and Windows then
+[ends the process](https://learn.microsoft.com/windows/console/handlerroutine#remarks): its next start recovers the
+database. ` + "`" + `pg_ctl stop -m fast` + "`" + ` in a preStop hook ends it in order.
 
 | program | package | tried | result |
 |---|---|---|---|

@@ -63,7 +63,7 @@ func TestPrograms(t *testing.T) {
 }
 
 // readPackages reads packages.txt.
-func readPackages(t *testing.T) map[string]pack {
+func readPackages(t testing.TB) map[string]pack {
 	t.Helper()
 	f, err := os.Open("packages.txt")
 	if err != nil {
@@ -83,7 +83,7 @@ func readPackages(t *testing.T) map[string]pack {
 type pack struct{ version, integrity string }
 
 // folder makes the folder of an image: the packages, the files of testdata, and for each try a batch file.
-func folder(t *testing.T, p program, packages map[string]pack) string {
+func folder(t testing.TB, p program, packages map[string]pack) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, name := range p.npm {
@@ -178,7 +178,7 @@ func windowsPod(name, image, user string, command ...string) *corev1.Pod {
 }
 
 // writeCertificate writes a certificate of localhost, which is its own authority, and its key.
-func writeCertificate(t *testing.T, dir string) {
+func writeCertificate(t testing.TB, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -3,6 +3,8 @@
 
 package programs
 
+import "testing"
+
 // program is a program of another project.
 type program struct {
 	name string // of the image and the pods
@@ -25,6 +27,8 @@ type try struct {
 	code int64  // exit code, as the pod's status has it
 	// path, if set, is requested through a Service of port 8080 while the program runs; want is part of the answer.
 	path string
+	// ends, if set, looks at the end of a program with a path, and returns what is wrong, or "".
+	ends func(l lab, t *testing.T, pod string) string
 }
 
 // sdk sets what keeps the SDK of .NET from the network and from the user's profile.
@@ -70,7 +74,8 @@ func table() []program {
 					want: "Object reference not set to an instance of an object."},
 				{does: "unhandled exception", run: built + `C:\app\dotnet app.dll throw`,
 					want: "Unhandled Exception: System.InvalidOperationException: thrown", code: -532462766},
-				{does: "Kestrel", run: built + `C:\app\dotnet app.dll serve`, path: "/d", want: "kestrel /d"},
+				{does: "Kestrel, ApplicationStopping", run: built + `C:\app\dotnet app.dll serve 8080`, path: "/d",
+					want: "kestrel /d", ends: lab.dotnetEnds},
 			}},
 		{name: "dotnet20", what: ".NET Core 2.0 with its host", npm: []string{"dotnet-2.0.0-win"}, tries: []try{
 			{does: "dotnet --info", run: `dotnet --info`, want: "Microsoft .NET Core Shared Framework Host"},
@@ -98,7 +103,7 @@ func table() []program {
 			{does: "compile", run: `echo $c: #123; .a { .b { color: $c; } } >%TEMP%\a.scss& ` +
 				`dart-sass\src\dart dart-sass\src\sass.snapshot %TEMP%\a.scss`, want: ".a .b {"},
 		}},
-		{name: "ripgrep", what: "ripgrep (Rust)", npm: []string{"@vscode/ripgrep-win32-x64"}, tries: []try{
+		{name: "ripgrep", what: "ripgrep (Rust)", npm: []string{"@vscode/ripgrep-win32-x64"}, core: true, tries: []try{
 			{does: "search", run: `bin\rg -n "\"name\"" package.json`, want: "@vscode/ripgrep-win32-x64"},
 			{does: "standard input", run: `echo one two three| bin\rg -o t..e*`, want: "three"},
 		}},

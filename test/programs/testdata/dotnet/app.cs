@@ -38,7 +38,7 @@ static class App
         case "serve":
             new WebHostBuilder()
                 .UseKestrel()
-                .UseUrls("http://0.0.0.0:8080")
+                .UseUrls("http://0.0.0.0:" + args[1])
                 .Configure(app =>
                 {
                     var life = app.ApplicationServices.GetRequiredService<IApplicationLifetime>();
