@@ -81,7 +81,7 @@ func (l lab) interrupt(t *testing.T, after string, args ...string) string {
 	return screen.String()
 }
 
-// screen is what has come from a program until now.
+// screen holds the output of a program until now.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder

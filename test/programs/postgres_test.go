@@ -80,7 +80,7 @@ spec:
 // pod is deleted, and no acknowledged row is lost.
 func (l lab) postgres(t *testing.T, packages map[string]pack) {
 	t.Helper()
-	l.startPostgres(t, packages)
+	l.startPostgres(t, packages, postgresManifest)
 	l.loadClient(t)
 	t.Log(l.client(t, "write", "write", strconv.Itoa(postgresRows)))
 	want := fmt.Sprintln(postgresRows, postgresRows*(postgresRows-1)/2)
@@ -117,8 +117,8 @@ func (l lab) postgres(t *testing.T, packages map[string]pack) {
 	l.kubectl(t, "delete", "statefulset,service", "pg")
 }
 
-// startPostgres starts the server of postgresManifest, and waits for it.
-func (l lab) startPostgres(t testing.TB, packages map[string]pack) {
+// startPostgres starts the server of a manifest, and waits for it.
+func (l lab) startPostgres(t testing.TB, packages map[string]pack, manifest string) {
 	t.Helper()
 	dir := folder(t, program{name: "postgres", npm: []string{postgresPackage}}, packages)
 	batch := strings.ReplaceAll(postgresInit, "\n", "\r\n")
@@ -126,7 +126,7 @@ func (l lab) startPostgres(t testing.TB, packages map[string]pack) {
 		t.Fatal(err)
 	}
 	l.mullion(t, "load", dir, "--tag", "postgres:1")
-	l.apply(t, postgresManifest)
+	l.apply(t, manifest)
 	l.ready(t)
 }
 

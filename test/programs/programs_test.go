@@ -208,7 +208,7 @@ func writeCertificate(t testing.TB, dir string) {
 
 // TestTable: each package of the table has a version and a checksum, and each listed one is used.
 func TestTable(t *testing.T) {
-	packages, used := readPackages(t), map[string]bool{postgresPackage: true}
+	packages, used := readPackages(t), map[string]bool{postgresPackage: true, postgresPeer: true}
 	names := map[string]bool{}
 	for _, p := range table() {
 		if names[p.name] || len(p.tries) == 0 || len(p.npm) == 0 {

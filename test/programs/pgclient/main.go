@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command pgclient uses a PostgreSQL server from a pod of Linux, by pgx. The server is that of PGHOST.
+// Command pgclient uses a PostgreSQL server, by pgx. The server is that of PGHOST and PGPORT.
 //
-//	pgclient write N    make a table, and write N rows by N transactions on four connections; print each acknowledged
-//	                    thousand, and the transactions of a second
-//	pgclient count      print the number of rows
+//	pgclient write N          make a table, and write N rows by N transactions; print the transactions of a second
+//	pgclient bench SECONDS    write to a table that it makes for so long; print the transactions of a second
+//	pgclient count            print the number of rows that write has written, and their sum
+//
+// Both write a row in each transaction, on four connections.
 package main
 
 import (
@@ -30,16 +32,19 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	switch {
-	case len(args) == 2 && args[0] == "write":
+	case len(args) == 2 && (args[0] == "write" || args[0] == "bench"):
 		n, err := strconv.Atoi(args[1])
 		if err != nil {
 			return err
+		}
+		if args[0] == "bench" {
+			return bench(ctx, time.Duration(n)*time.Second)
 		}
 		return write(ctx, n)
 	case len(args) == 1 && args[0] == "count":
 		return count(ctx)
 	}
-	return errors.New("usage: pgclient write N | count")
+	return errors.New("usage: pgclient write N | bench SECONDS | count")
 }
 
 // starting is the error of a server that is starting, or recovering (cannot_connect_now).
@@ -74,47 +79,73 @@ func count(ctx context.Context) error {
 const connections = 4
 
 func write(ctx context.Context, n int) error {
-	conn, err := connect(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "create table t (n int primary key, at timestamptz)"); err != nil {
-		return err
-	}
-	if err := conn.Close(ctx); err != nil {
+	if err := execute(ctx, "create table t (n int primary key, at timestamptz)"); err != nil {
 		return err
 	}
 	began := time.Now()
-	failures := make([]error, connections)
-	var all sync.WaitGroup
-	for i := range connections {
-		all.Go(func() { failures[i] = writeRows(ctx, i, n) })
-	}
-	all.Wait()
-	if err := errors.Join(failures...); err != nil {
+	rows, err := insert(ctx, func(row int) bool { return row < n })
+	if err != nil {
 		return err
 	}
-	fmt.Printf("%d transactions, %.0f a second\n", n, float64(n)/time.Since(began).Seconds())
+	fmt.Printf("%d transactions, %.0f a second\n", rows, float64(rows)/time.Since(began).Seconds())
 	return nil
 }
 
-// writeRows writes every fourth row, beginning with row first.
-func writeRows(ctx context.Context, first, n int) error {
+func bench(ctx context.Context, limit time.Duration) error {
+	if err := execute(ctx, "drop table if exists t; create table t (n int primary key, at timestamptz)"); err != nil {
+		return err
+	}
+	began := time.Now()
+	rows, err := insert(ctx, func(int) bool { return time.Since(began) < limit })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%.1f\n", float64(rows)/time.Since(began).Seconds())
+	return nil
+}
+
+func execute(ctx context.Context, statements string) error {
 	conn, err := connect(ctx)
 	if err != nil {
 		return err
 	}
-	for row := first; row < n; row += connections {
+	_, err = conn.Exec(ctx, statements)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// insert writes rows while they are wanted, and returns their number.
+func insert(ctx context.Context, wanted func(row int) bool) (int, error) {
+	counts, failures := make([]int, connections), make([]error, connections)
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() { counts[i], failures[i] = insertOnOne(ctx, i, wanted) })
+	}
+	all.Wait()
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum, errors.Join(failures...)
+}
+
+// insertOnOne writes every fourth row, beginning with row first.
+func insertOnOne(ctx context.Context, first int, wanted func(row int) bool) (n int, err error) {
+	conn, err := connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for row := first; wanted(row); row += connections {
 		tx, err := conn.Begin(ctx)
 		if err != nil {
-			return err
+			return n, err
 		}
 		if _, err := tx.Exec(ctx, "insert into t values ($1, now())", row); err != nil {
-			return err
+			return n, err
 		}
 		if err := tx.Commit(ctx); err != nil {
-			return err
+			return n, err
 		}
+		n++
 	}
-	return conn.Close(ctx)
+	return n, conn.Close(ctx)
 }
