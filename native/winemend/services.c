@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// QueryServiceConfig2 and ChangeServiceConfig2 know descriptions and little
-// else in Wine 10. Programs that set up a service ask for more: Go's
-// mgr.Service.Config reads three levels and fails if one is unknown.
+// QueryServiceConfig2 and ChangeServiceConfig2 know descriptions, delayed start and
+// preshutdown in Wine (programs/services/rpc.c). Programs that set up a service ask
+// for more: Go's mgr.Service.Config reads recovery actions and fails without them.
 //
-// Windows' service manager sees the end of a service's process at once. Wine's goes on
-// with the state before it, forever: kubelet.exe, which exits while it stops, would
-// never have stopped.
+// Windows' service manager sees the end of a service's process at once. Wine's does if
+// the service was running (programs/services/services.c, process_monitor_thread_proc).
+// Otherwise it goes on with the state before, forever: kubelet.exe, which exits while
+// it stops, would never have stopped.
 //
-// Fidelity: accepted and ignored - recovery actions, delayed start, the
-// service's SID and privileges (docs/fidelity/wine.md).
+// Fidelity: accepted and ignored - recovery actions, the service's SID and privileges
+// (docs/fidelity/wine.md).
 
 #include "winemend.h"
 
 // Levels of winsvc.h.
 enum {
     CONFIG_FAILURE_ACTIONS = 2,
-    CONFIG_DELAYED_START = 3,
     CONFIG_FAILURE_FLAG = 4,
     CONFIG_SID = 5,
     CONFIG_PRIVILEGES = 6,
@@ -78,10 +78,8 @@ static BOOL WINAPI mend_QueryServiceConfig2W(void *service, DWORD level, BYTE *b
     switch (level) {
     case CONFIG_FAILURE_ACTIONS: need = 40; break; // SERVICE_FAILURE_ACTIONSW
     case CONFIG_PRIVILEGES: need = 8; break;       // one pointer
-    case CONFIG_DELAYED_START:
     case CONFIG_FAILURE_FLAG:
-    case CONFIG_SID:
-    case CONFIG_PRESHUTDOWN: need = 4; break;
+    case CONFIG_SID: need = 4; break;
     default: return FALSE;
     }
     if (!is_unknown_level() || !needed) return FALSE;
@@ -91,7 +89,6 @@ static BOOL WINAPI mend_QueryServiceConfig2W(void *service, DWORD level, BYTE *b
         return FALSE;
     }
     memset(buffer, 0, need); // the default of each
-    if (level == CONFIG_PRESHUTDOWN) *(DWORD *)buffer = 180000; // ms; Windows' default
     return TRUE;
 }
 

@@ -46,10 +46,24 @@ func services(t *probe) {
 	expectState(t, s, svc.Stopped)
 	t.must(s.Delete())
 	t.must(s.Close())
+	endsEarly(t, m, exe)
 	if _, err := m.OpenService("no-such-service"); !errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
 		t.errorf("OpenService: %v", err)
 	}
 	t.must(m.Disconnect())
+}
+
+// endsEarly has a service whose process ends before it reports that it has stopped.
+func endsEarly(t *probe, m *mgr.Mgr, exe string) {
+	s, err := m.CreateService(serviceName+"-early", exe, mgr.Config{StartType: mgr.StartManual}, "service", "early")
+	t.must(err)
+	t.must(s.Start())
+	expectState(t, s, svc.Running)
+	_, err = s.Control(svc.Stop)
+	t.must(err)
+	expectState(t, s, svc.Stopped)
+	t.must(s.Delete())
+	t.must(s.Close())
 }
 
 // expectState waits, because SCM reports a change when the service does.
@@ -83,6 +97,10 @@ func (handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status cha
 			status <- r.CurrentStatus
 		case svc.Stop, svc.Shutdown:
 			status <- svc.Status{State: svc.StopPending}
+			if os.Args[len(os.Args)-1] == "early" {
+				time.Sleep(100 * time.Millisecond) // the report is on its way
+				os.Exit(1)
+			}
 			return false, 0
 		}
 	}
