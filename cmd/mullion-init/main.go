@@ -25,7 +25,8 @@ func main() {
 	flag.StringVar(&c.Loader, "loader", c.Loader, "Wine's loader")
 	flag.BoolVar(&c.Host, "host", false, "the program runs on the host itself")
 	confine := flag.Bool("confine", false, "execute the arguments as a program of an emulated host")
-	prefix := flag.Bool("fill-prefix", false, "fill Wine's prefix: the arguments are the runtime and the prefix")
+	fill := flag.Bool("fill-prefix", false, "fill Wine's prefix: the arguments are the runtime and the prefix")
+	check := flag.Bool("check-wine", false, "check Wine: the arguments are the runtime, the prefix and a group")
 	flag.BoolVar(&c.Exec, "exec", false, "join a running container")
 	flag.StringVar(&c.Dir, "dir", "", "working directory, a Windows path")
 	flag.StringVar(&c.StatusName, "status", "", "name of the status file")
@@ -37,8 +38,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mullion-init:", err)
 		os.Exit(126) // the exit code of shells for a file that cannot be executed
 	}
-	if *prefix {
-		if err := launch.FillPrefix(c.Args); err != nil {
+	if *fill || *check {
+		run := launch.FillPrefix
+		if *check {
+			run = launch.CheckWine
+		}
+		if err := run(c.Args); err != nil {
 			fmt.Fprintln(os.Stderr, "mullion-init:", err)
 			os.Exit(1)
 		}

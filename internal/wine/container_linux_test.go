@@ -215,14 +215,6 @@ func TestContainerQueue(t *testing.T) {
 	}
 }
 
-// TestContainerReplaced: in a container winemend.dll replaces more functions than on a host, and each of them.
-func TestContainerReplaced(t *testing.T) {
-	c := newContainer(t, "2019")
-	if out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "replaced"}}); s.ExitCode != 0 {
-		t.Errorf("%+v; output: %s", s, out)
-	}
-}
-
 // TestContainerConsole: a program can make a console in a container, and set its code pages.
 func TestContainerConsole(t *testing.T) {
 	c := newContainer(t, "2019")

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -55,15 +56,21 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 	err := once(ctx, dir, func(tmp string) error {
 		r.log.InfoContext(ctx, "fill Wine prefix", logkey.Path, dir)
 		err := r.boot(ctx, tmp)
-		if err == nil || ctx.Err() != nil {
+		if err != nil && ctx.Err() == nil {
+			// Seen once on a machine with much to do: Wine did not find kernel32.dll in its own directory.
+			r.log.WarnContext(ctx, "Wine prefix not filled, trying again", logkey.Error, err)
+			if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o755)); err != nil {
+				return err
+			}
+			err = r.boot(ctx, tmp)
+		}
+		if err != nil {
 			return err
 		}
-		// Seen once on a machine with much to do: Wine did not find kernel32.dll in its own directory.
-		r.log.WarnContext(ctx, "Wine prefix not filled, trying again", logkey.Error, err)
-		if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o755)); err != nil {
+		if err := r.complete(tmp); err != nil {
 			return err
 		}
-		return r.boot(ctx, tmp)
+		return r.check(ctx, tmp)
 	})
 	if err != nil {
 		return "", fmt.Errorf("fill Wine prefix: %w", err)
@@ -71,9 +78,20 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// boot runs wineboot in dir. When it returns, no process of it runs any more. It
-// needs root, for the namespaces.
+// boot runs wineboot in dir.
 func (r *Runtime) boot(ctx context.Context, dir string) error {
+	if err := r.runInit(ctx, "-fill-prefix", dir); err != nil {
+		return fmt.Errorf("wineboot: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "system.reg")); err != nil {
+		return fmt.Errorf("wineboot left no registry: %w", err)
+	}
+	return nil
+}
+
+// runInit has mullion-init run Wine's programs in the prefix dir. When it returns, none of them runs any more. It needs
+// root, for the namespaces.
+func (r *Runtime) runInit(ctx context.Context, mode, dir string, args ...string) error {
 	env := append(Host{Runtime: "/", Prefix: launch.FilledPrefix}.Env(),
 		"HOME=/tmp", "XDG_RUNTIME_DIR=/tmp",
 		// wineboot would offer to download these.
@@ -86,7 +104,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _, _ = out.Close(), os.Remove(out.Name()) }() // only read below
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, InitPath), "-fill-prefix", r.Dir, dir)
+	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, InitPath), append([]string{mode, r.Dir, dir}, args...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS}
 	err = cmd.Run()
@@ -95,11 +113,31 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	}
 	if err != nil {
 		text, _ := os.ReadFile(out.Name()) // as much as was written
-		return fmt.Errorf("wineboot: %w: %s", err, bytes.TrimSpace(text))
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(text))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "system.reg")); err != nil {
-		return fmt.Errorf("wineboot left no registry: %w", err)
+	return nil
+}
+
+// check checks whether winemend.dll fits Wine, in a prefix that is made of base.
+func (r *Runtime) check(ctx context.Context, base string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("check Wine: %w", err)
+		}
+	}()
+	dir := base + "-check"
+	if err := os.RemoveAll(dir); err != nil { // of an interrupted run
+		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := makePrefix(base, dir, containerUser, nil); err != nil {
+		return err
+	}
+	return r.runInit(ctx, "-check-wine", dir, strconv.Itoa(ContainerGID))
+}
+
+// complete changes what wineboot has left in dir.
+func (r *Runtime) complete(dir string) error {
 	// Place holders of a program that the runtime does not have.
 	for _, name := range []string{"explorer.exe", "system32/explorer.exe"} {
 		if err := os.Remove(filepath.Join(dir, "drive_c", "windows", name)); err != nil &&

@@ -4,6 +4,7 @@
 package wine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -262,6 +264,51 @@ func TestTemplateHoldsNothingOfTheMachine(t *testing.T) {
 
 // TestHostPrefixCancelled: a first start that is interrupted leaves no process and
 // no half-made directory, whichever of Wine's programs has just started.
+// TestOtherWine: winemend.dll recognizes functions by their code, and a Wine with other code is refused.
+func TestOtherWine(t *testing.T) {
+	testRuntime(t) // builds native/
+	bin := t.TempDir()
+	if err := os.Symlink(testenv.Bin("native"), filepath.Join(bin, "native")); err != nil {
+		t.Fatal(err)
+	}
+	const ntdll = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows/ntdll.dll"
+	from, to := testenv.Bin("wine"), filepath.Join(bin, "wine")
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == ntdll {
+			return err
+		}
+		if e.IsDir() {
+			return os.Mkdir(filepath.Join(to, rel), 0o755)
+		}
+		return os.Symlink(path, filepath.Join(to, rel))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(filepath.Join(from, ntdll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each system call begins with mov r10, rcx and mov eax, NUMBER. There are two ways to write the first.
+	code = bytes.ReplaceAll(code, []byte{0x4c, 0x8b, 0xd1, 0xb8}, []byte{0x49, 0x89, 0xca, 0xb8})
+	if err := os.WriteFile(filepath.Join(to, ntdll), code, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rt, err := wine.OpenRuntime(t.Context(), t.TempDir(), bin, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rt.HostPrefix(t.Context(), parseBuild(t, "2019"))
+	want := regexp.MustCompile("check Wine: .* cannot replace [1-9][0-9]* functions of this Wine, .*run `make build`")
+	if err == nil || !want.MatchString(err.Error()) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestHostPrefixCancelled(t *testing.T) {
 	testRuntime(t) // for what must be installed
 	cache := testenv.Bin(".cache", "wine-cancel-"+fmt.Sprint(os.Getpid()))

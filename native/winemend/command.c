@@ -168,15 +168,26 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
     real_LoadStringW = hook_function(user32.Buffer, "LoadStringW", (void *)mend_LoadStringW);
 }
 
+static BOOL replace(void)
+{
+    const WCHAR *base = L"kernelbase.dll";
+    real_SetCurrentDirectoryW = hook_function(base, "SetCurrentDirectoryW", (void *)mend_SetCurrentDirectoryW);
+    real_CreateDirectoryW = hook_function(base, "CreateDirectoryW", (void *)mend_CreateDirectoryW);
+    real_RemoveDirectoryW = hook_function(base, "RemoveDirectoryW", (void *)mend_RemoveDirectoryW);
+    return real_SetCurrentDirectoryW && real_CreateDirectoryW && real_RemoveDirectoryW;
+}
+
 BOOL mend_command(void)
 {
     void *cookie;
     if (!is_image(L"\\cmd.exe")) return TRUE;
     is_cmd = TRUE;
-    const WCHAR *base = L"kernelbase.dll";
-    real_SetCurrentDirectoryW = hook_function(base, "SetCurrentDirectoryW", (void *)mend_SetCurrentDirectoryW);
-    real_CreateDirectoryW = hook_function(base, "CreateDirectoryW", (void *)mend_CreateDirectoryW);
-    real_RemoveDirectoryW = hook_function(base, "RemoveDirectoryW", (void *)mend_RemoveDirectoryW);
-    if (LdrRegisterDllNotification(0, loaded, NULL, &cookie)) return FALSE;
-    return real_SetCurrentDirectoryW && real_CreateDirectoryW && real_RemoveDirectoryW;
+    return !LdrRegisterDllNotification(0, loaded, NULL, &cookie) && replace();
+}
+
+void check_command(HMODULE prompt)
+{
+    replace();
+    hook_function(L"user32.dll", "LoadStringW", (void *)mend_LoadStringW);
+    mend_level(prompt);
 }

@@ -104,4 +104,5 @@ void mend_level(HMODULE program)
     const struct import number = {"wcstol", (void *)mend_wcstol, &real_wcstol};
     replace_imports(program, &number, 1);
     level = find_level((unsigned char *)program);
+    if (!level) not_replaced();
 }

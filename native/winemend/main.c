@@ -3,7 +3,7 @@
 
 #include "winemend.h"
 
-// The one export: a runtime's kernelbase.dll imports it by ordinal, which loads
+// A runtime's kernelbase.dll imports this by its ordinal 1, which loads
 // this DLL into every process (internal/wine, addImport).
 __declspec(dllexport) void winemend(void) {}
 
@@ -13,8 +13,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     (void)reserved;
     if (reason == DLL_THREAD_ATTACH) keep_stack();
     if (reason != DLL_PROCESS_ATTACH) return TRUE;
-    // One that does not fit to this Wine leaves it as it is; the tests of
-    // internal/wine tell which.
+    // What does not fit this Wine is left as it is; check.c counts it.
     if (init_paths()) {
         mend_attributes();
         mend_directories();

@@ -17,5 +17,5 @@ BOOL mend_stacks(void)
     unsigned char *at = find_function(L"ntdll.dll", "RtlRaiseException"), *end = find_function(L"ntdll.dll", "DbgBreakPoint");
     for (; at && at + sizeof(all) <= end; at++)
         if (!memcmp(at, all, sizeof(all))) return overwrite_code(at, one, sizeof(one));
-    return FALSE;
+    return not_replaced() != NULL;
 }

@@ -33,6 +33,9 @@ void *hook_function(const WCHAR *module, const char *name, void *replacement);
 BOOL replace_function(const WCHAR *module, const char *name, void *replacement);
 void *find_function(const WCHAR *module, const char *name);
 BOOL overwrite_code(void *at, const void *code, SIZE_T size);
+// not_replaced counts a function that could not be replaced, and returns NULL. failures returns how many there are.
+void *not_replaced(void);
+LONG failures(void);
 
 // path.c
 
@@ -209,6 +212,8 @@ BOOL is_command_prompt(void);
 // command_message returns cmd.exe's own text for a system error, or NULL.
 const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size);
 BOOL mend_command(void);
+// check_command replaces the same functions as in cmd.exe, which a process has loaded that is about to end.
+void check_command(HMODULE prompt);
 
 // level.c
 
@@ -359,6 +364,7 @@ NTSYSAPI BOOLEAN NTAPI RtlEqualUnicodeString(const UNICODE_STRING *, const UNICO
 NTSYSAPI void NTAPI RtlExitUserThread(ULONG);
 NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE, void **, SIZE_T *, ULONG, ULONG *);
+NTSYSAPI NTSTATUS NTAPI LdrLoadDll(const WCHAR *, ULONG, const UNICODE_STRING *, HMODULE *);
 NTSYSAPI NTSTATUS NTAPI LdrGetDllHandle(const WCHAR *, ULONG, const UNICODE_STRING *, HMODULE *);
 NTSYSAPI NTSTATUS NTAPI LdrGetProcedureAddress(HMODULE, const ANSI_STRING *, ULONG, void **);
 

@@ -34,7 +34,6 @@ func main() {
 		"drive":     drive,
 		"console":   console,
 		"security":  security,
-		"replaced":  replaced,
 		"panic":     panics,
 		"pairs":     pairs,
 	}
