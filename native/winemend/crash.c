@@ -81,7 +81,6 @@ enum {
 
 #define TEB_STACK_BASE 0x08
 #define TEB_STACK_LIMIT 0x10
-#define TEB_DEALLOCATION_STACK 0x1478
 #define TEB_GUARANTEED_STACK_BYTES 0x1748
 
 static ULONG_PTR teb_value(ULONG offset) { return *(ULONG_PTR *)((char *)NtCurrentTeb() + offset); }

@@ -12,6 +12,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     (void)module;
     (void)reserved;
     if (reason == DLL_THREAD_ATTACH) keep_stack();
+    if (reason == DLL_THREAD_ATTACH || reason == DLL_THREAD_DETACH) commit_thread(reason == DLL_THREAD_ATTACH);
     if (reason != DLL_PROCESS_ATTACH) return TRUE;
     // What does not fit this Wine is left as it is; check.c counts it.
     if (init_paths()) {
@@ -35,5 +36,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_chains();
     mend_streams();
     mend_crashes();
+    mend_commits();
     return TRUE;
 }

@@ -41,6 +41,9 @@ static NTSTATUS check_image(const OBJECT_ATTRIBUTES *attr)
     return status;
 }
 
+// A process of Wine writes to about so much memory before its program begins.
+#define START_BYTES (3 << 20)
+
 struct attribute_list { // PS_ATTRIBUTE_LIST
     SIZE_T total;
     struct {
@@ -69,6 +72,7 @@ static NTSTATUS NTAPI mend_NtCreateUserProcess(HANDLE *process, HANDLE *thread, 
         NTSTATUS status = check_image(&attr);
         if (status) return status;
     }
+    if (!commit_allowed(START_BYTES)) return STATUS_COMMITMENT_LIMIT;
     return real_NtCreateUserProcess(process, thread, process_access, thread_access, process_attr, thread_attr,
                                     process_flags, thread_flags, params, info, list);
 }

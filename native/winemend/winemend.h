@@ -136,6 +136,7 @@ BOOL mend_services(void);
 BOOL mend_stacks(void);
 BOOL mend_break(void);
 
+#define TEB_DEALLOCATION_STACK 0x1478
 HANDLE thread_id(void);
 // process_ends reports whether this process has ended its other threads, and detaches its DLLs.
 BOOL process_ends(void);
@@ -145,6 +146,14 @@ void end_process(ULONG code);
 // program.c
 
 BOOL mend_programs(void);
+
+// commit.c
+
+// commit_allowed reports whether size bytes more are within the limit of the container's memory.
+BOOL commit_allowed(SIZE_T size);
+// commit_thread is called by each thread when it begins, and when it ends.
+void commit_thread(BOOL begins);
+BOOL mend_commits(void);
 
 // crash.c
 

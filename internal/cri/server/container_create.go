@@ -177,6 +177,9 @@ func (s *Server) makeRoot(ctx context.Context, c *store.Container, sb store.Sand
 	if err != nil {
 		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
+	if err := s.writeMemoryLimit(c.ID, c.Config.GetWindows().GetResources().GetMemoryLimitInBytes()); err != nil {
+		return oci.Config{}, err
+	}
 	return oci.Config{
 		Hostname: s.hostname(sb.Config),
 		Rootfs:   s.linuxRoot(c.ID),

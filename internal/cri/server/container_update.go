@@ -36,6 +36,9 @@ func (s *Server) UpdateContainerResources(ctx context.Context, req *runtime.Upda
 	} else if err := s.rewriteLimits(c.ID, res); err != nil {
 		return nil, fmt.Errorf("failed to update resources: %w", err)
 	}
+	if err := s.writeMemoryLimit(c.ID, res.MemoryBytes); err != nil {
+		return nil, fmt.Errorf("failed to update resources: %w", err)
+	}
 	config := proto.CloneOf(c.Config)
 	if config.Windows == nil {
 		config.Windows = &runtime.WindowsContainerConfig{}
