@@ -27,16 +27,21 @@ func TestLimits(t *testing.T) {
 	}
 	c.pod(t, ns, "neighbour", container("wait", ""))
 	c.ready(t, ns, "neighbour")
-	c.pod(t, ns, "processes", container("fork", ", resources: {limits: {memory: 1Gi}}"))
+	c.pod(t, ns, "processes", container("fork", ""))
 	c.pod(t, ns, "threads", container("threads", ""))
-	c.pod(t, ns, "memory", container("memory", ", resources: {limits: {memory: 200Mi}}"))
+	const memory = ", resources: {limits: {memory: 200Mi}}"
+	c.pod(t, ns, "memory", container("memory", memory))
+	c.pod(t, ns, "linux-memory", container("linux-memory", memory))
 	c.pod(t, ns, "cpu", container("spin", ", resources: {limits: {cpu: 250m}}"))
 	c.pod(t, ns, "output", container(`flood, "1000000000"`, ""))
 
 	const ended = "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}"
 	t.Run("memory", func(t *testing.T) {
-		c.until(t, ns, "memory", ended, "Failed OOMKilled")
-		c.event(t, ns, "memory",
+		// The runtime of Go gives up.
+		c.until(t, ns, "memory", ended, "Failed Error")
+		c.logs(t, ns, "memory", "out of memory")
+		c.until(t, ns, "linux-memory", ended, "Failed OOMKilled")
+		c.event(t, ns, "linux-memory",
 			"Container main was ended: The container has used up its limit of memory, 209715200 bytes.")
 	})
 	t.Run("threads", func(t *testing.T) {
@@ -47,7 +52,7 @@ func TestLimits(t *testing.T) {
 	t.Run("processes", func(t *testing.T) {
 		// Wine's processes may take the memory before the processes are too many.
 		c.until(t, ns, "processes", ended, "Failed ProcessLimitExceeded", "Failed OOMKilled")
-		c.event(t, ns, "processes", "Container main was ended: The container has ")
+		c.event(t, ns, "processes", "Container main was ended: The ")
 		// The kernel's figure for an ordinary container does not depend on the machine.
 		if limit := c.cgroupValue(t, ns, "neighbour", "pids", "pids.max"); limit != "2048" {
 			t.Errorf("limit of processes is %s, want 2048", limit)

@@ -23,6 +23,7 @@ func linux32(nr, a1 uintptr) uintptr
 // Numbers of x86-64's system calls (arch/x86/entry/syscalls/syscall_64.tbl).
 const (
 	sysRead, sysWrite, sysOpen, sysClose, sysGetdents64      = 0, 1, 2, 3, 217
+	sysMmap                                                  = 9
 	sysSocket, sysConnect, sysGetuid, sysPtrace, sysSetns    = 41, 42, 102, 101, 308
 	sysMount, sysUmount2, sysPivotRoot, sysChroot, sysMknod  = 165, 166, 155, 161, 133
 	sysClone, sysUnshare, sysBPF, sysIoUringSetup, sysKeyctl = 56, 272, 321, 425, 250
@@ -42,6 +43,17 @@ func call(nr uintptr, args ...uintptr) (uintptr, int) {
 		return 0, int(^r + 1)
 	}
 	return r, 0
+}
+
+// linuxMemory takes memory by system calls until it is ended. No function of Windows refuses that.
+func linuxMemory() {
+	const readWrite, privateAnonymousPopulate, size = 1 | 2, 0x2 | 0x20 | 0x8000, 16 << 20
+	for {
+		if _, errno := call(sysMmap, 0, size, readWrite, privateAnonymousPopulate, ^uintptr(0), 0); errno != 0 {
+			say("mmap", "error %d", errno)
+			return
+		}
+	}
 }
 
 func cstring(s string) (*byte, uintptr) {

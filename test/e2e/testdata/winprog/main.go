@@ -30,9 +30,10 @@ func main() {
 	modes := map[string]func(args []string){
 		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
 		"fork": func([]string) { fork() }, "memory": memory, "size": func([]string) { size() },
-		"disk":    func(a []string) { disk(a[0], a[1:]...) },
-		"threads": func([]string) { threads() },
-		"flood":   func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
+		"linux-memory": func([]string) { linuxMemory() },
+		"disk":         func(a []string) { disk(a[0], a[1:]...) },
+		"threads":      func([]string) { threads() },
+		"flood":        func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
 		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) {
 			colors()
