@@ -306,6 +306,9 @@ var onlyIn = []struct {
 // being written.
 func TestOneOfEachIdea(t *testing.T) {
 	sources(t, func(name string) {
+		if path.Dir(name) == "tools/debroot" {
+			return // a module of its own, which imports none of these packages
+		}
 		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

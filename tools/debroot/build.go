@@ -48,8 +48,18 @@ type record struct {
 	Tree     string `json:"tree"`     // a checksum of the files' names, sizes and times
 }
 
-// build makes the directory, unless it is there already. Until the end it has its old content, or none.
+// build makes the directory, unless it is there already. Until the end it has its old content, or none. The directory
+// above is locked, because it stays when this one is replaced.
 func (b *builder) build(ctx context.Context) (err error) {
+	above := filepath.Dir(b.dir)
+	if err := os.MkdirAll(above, 0o755); err != nil {
+		return err
+	}
+	locked, err := lock(ctx, above, b.out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, locked.Close()) }()
 	fresh := beside(b.dir, "new")
 	for _, left := range []string{fresh, beside(b.dir, "old")} { // by a run that was killed
 		if err := os.RemoveAll(left); err != nil {
