@@ -18,8 +18,8 @@ docker.io/a/b@sha256:1f22 application/vnd.oci.image.index.v1+json sha256:5385 2.
 docker.io/a/b:2           application/vnd.oci.image.index.v1+json sha256:5386 2.0 GiB   linux/amd64,linux/arm64 -
 `
 	got := fmt.Sprint(parseImages(table))
-	want := "[{[docker.io/mullion/pause:1] linux amd64  650649 false} " +
-		"{[docker.io/a/b:2] linux amd64  2147483648 false}]"
+	want := "[{[docker.io/mullion/pause:1] linux amd64  650649 false false} " +
+		"{[docker.io/a/b:2] linux amd64  2147483648 false false}]"
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
