@@ -147,7 +147,8 @@ func makePlan(c Config, env []string) (plan, error) {
 		return p, errors.New("no program given")
 	}
 	file, err := findProgram(c.Root, p.dir, program, searchPath(env), searchExt(env))
-	if err != nil && c.Host {
+	// A program without a status file is that of `mullion exec`, which reports a missing one by its exit code.
+	if err != nil && c.Host && (!c.Exec || c.StatusName != "") {
 		return c.shellPlan(p), nil
 	}
 	if err != nil {
