@@ -150,9 +150,8 @@ func makeLinuxTree(base, dir string, changes []change) error {
 }
 
 // hidePrograms hides the programs among Wine's modules: Wine would take one that
-// lies there before a file of the same name in System32 (seen with Wine 8.0; the
-// wildcard override "*" does not change it), be it an image's. In System32 the
-// prefix has each of them.
+// lies there before a file of the same name in System32, be it an image's
+// (dlls/ntdll/unix/loader.c, load_builtin). In System32 the prefix has each of them.
 func (r *Runtime) hidePrograms(linux string) error {
 	programs, err := filepath.Glob(filepath.Join(r.Dir, pePath, "*.exe"))
 	if err != nil {

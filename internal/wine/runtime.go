@@ -175,7 +175,7 @@ func behind(path string) string {
 
 // builtinMark marks a DLL as Wine's own for Wine's loader, so it may be loaded from
 // Wine's directory instead of system32. It follows the DOS header
-// (dlls/ntdll/unix/virtual.c, "builtin_signature").
+// (server/mapping.c, get_image_params).
 const (
 	builtinMark   = "Wine builtin DLL\x00"
 	builtinOffset = 0x40

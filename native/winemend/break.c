@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // GenerateConsoleCtrlEvent with CTRL_BREAK_EVENT, by which programs stop what they have
-// started in a process group of its own. Wine's server refuses the event (server/console.c,
-// propagate_console_signal). Source:
+// started in a process group of its own. Wine's server sends SIGQUIT (server/console.c,
+// propagate_console_signal), which ends a thread (dlls/ntdll/unix/signal_x86_64.c, quit_handler). Source:
 // https://learn.microsoft.com/windows/console/generateconsolectrlevent, read 2026-11.
 
 #include "winemend.h"

@@ -63,7 +63,7 @@ BOOL replace_function(const WCHAR *module, const char *name, void *replacement)
 }
 
 // A system call of Wine 10 begins with these 16 bytes, of which eight are
-// the same everywhere (tools/winebuild/import.c, output_syscalls):
+// the same everywhere (include/wine/asm.h, __ASM_SYSCALL_FUNC):
 //
 //   4c 8b d1                  mov r10, rcx
 //   b8 NN NN NN NN            mov eax, NUMBER

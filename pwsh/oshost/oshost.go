@@ -110,36 +110,13 @@ func (files) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat(nam
 func (files) ReadDir(name string) ([]fs.DirEntry, error)   { return os.ReadDir(name) }
 func (files) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(name, perm) }
 func (files) Remove(name string) error                     { return os.Remove(name) }
+func (files) RemoveAll(name string) error                  { return os.RemoveAll(name) }
 func (files) Rename(from, to string) error                 { return os.Rename(from, to) }
 func (files) Symlink(target, name string) error            { return os.Symlink(target, name) }
 func (files) Readlink(name string) (string, error)         { return os.Readlink(name) }
 func (files) Chtimes(name string, a, m time.Time) error    { return os.Chtimes(name, a, m) }
 func (files) TempDir() string                              { return os.TempDir() }
 func (files) Drives() []string                             { return drives() }
-
-// RemoveAll walks by itself: os.RemoveAll deletes through directory handles, by
-// a call that fails with "Invalid function" on Wine 8. Links are not followed.
-func (f files) RemoveAll(name string) error {
-	fi, err := os.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if fi.IsDir() {
-		entries, err := os.ReadDir(name)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := f.RemoveAll(filepath.Join(name, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return os.Remove(name)
-}
 
 type environment struct{}
 

@@ -195,7 +195,7 @@ func (b *builder) unpackAll(ctx context.Context, dir string) (inside []pkg, err 
 }
 
 // markBuiltin marks a DLL as a module of Wine, as Debian's libwine does with zlib1.dll when it is installed: Wine loads
-// no other from its directory (dlls/ntdll/unix/virtual.c, builtin_signature).
+// no other from its directory (server/mapping.c, get_image_params).
 func markBuiltin(root *os.Root, name string) (err error) {
 	const mark, at, size = "Wine builtin DLL\x00", 0x40, 32 // behind the DOS header, in place of its program
 	f, err := root.OpenFile(name, os.O_RDWR, 0)

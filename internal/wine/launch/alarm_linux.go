@@ -13,8 +13,8 @@ import (
 // among them never gives up a thread that it has begun to trace.
 //
 // wineserver traces a thread that goes on after SuspendThread and GetThreadContext, by which the
-// runtimes of Go and .NET interrupt their own threads (Wine 8.0 server/thread.c, select, and
-// server/ptrace.c, set_thread_context). It waits 3 s for the thread to stop. On a busy machine
+// runtimes of Go and .NET interrupt their own threads (server/thread.c, select, and
+// server/ptrace.c, suspend_for_ptrace). It waits 3 s for the thread to stop. On a busy machine
 // SIGALRM ends the wait before. wineserver then takes the thread for dead, and passes the SIGSTOP,
 // when it comes, on to the whole program, which stands still forever. The alarm is the only one that
 // wineserver sets, and neither it nor Wine's loader changes the mask before.

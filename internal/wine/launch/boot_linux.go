@@ -18,7 +18,7 @@ const bootLimit = 5 * time.Minute
 
 // awaitBoot waits until the container's own program has come so far that Wine's
 // services run. The first program in a prefix starts wineboot.exe, and all others
-// wait for it (Wine 8, dlls/ntdll/unix/env.c, run_wineboot). On a busy machine that
+// wait for it (dlls/ntdll/unix/env.c, run_wineboot). On a busy machine that
 // could be a program of exec; and when it was killed, as a probe's program is at its
 // timeout, wineboot.exe was killed with it, and the container's own program waited
 // for five minutes.
