@@ -96,7 +96,24 @@ func TestNamedRuntime(t *testing.T) {
 }
 
 func TestFindDistributionMissing(t *testing.T) {
-	if _, err := findDistribution(t.TempDir()); err == nil || !strings.Contains(err.Error(), "wine64") {
+	root := t.TempDir()
+	missing := func() error {
+		d, err := findDistribution(root)
+		if err == nil {
+			_, err = d.hash(nil)
+		}
+		return err
+	}
+	if err := missing(); err == nil || !strings.Contains(err.Error(), unixPath) {
+		t.Errorf("error %v", err)
+	}
+	for _, dir := range []string{unixPath, pePath, dataPath + "/nls", libPath} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "wine64: no such file or directory (run `make build`)"
+	if err := missing(); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
 }
