@@ -8,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -45,6 +46,9 @@ func main() {
 		}
 		if err := run(c.Args); err != nil {
 			fmt.Fprintln(os.Stderr, "mullion-init:", err)
+			if _, unfit := errors.AsType[launch.UnfitError](err); unfit {
+				os.Exit(launch.ExitUnfit)
+			}
 			os.Exit(1)
 		}
 		return

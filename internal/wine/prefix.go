@@ -133,8 +133,20 @@ func (r *Runtime) check(ctx context.Context, base string) (err error) {
 	if err := makePrefix(base, dir, containerUser, nil); err != nil {
 		return err
 	}
-	return r.runInit(ctx, "-check-wine", dir, strconv.Itoa(ContainerGID))
+	err = r.runInit(ctx, "-check-wine", dir, strconv.Itoa(ContainerGID))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == launch.ExitUnfit {
+		return &UnfitError{err}
+	}
+	return err
 }
+
+// UnfitError is the error of HostPrefix and ContainerRoot for a Wine that is not the one of native/packages.txt.
+type UnfitError struct{ Err error }
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnfitError) Unwrap() error { return e.Err }
 
 // complete changes what wineboot has left in dir.
 func (r *Runtime) complete(dir string) error {

@@ -304,7 +304,7 @@ func TestOtherWine(t *testing.T) {
 	}
 	_, err = rt.HostPrefix(t.Context(), parseBuild(t, "2019"))
 	want := regexp.MustCompile("check Wine: .* cannot replace [1-9][0-9]* functions of this Wine, .*run `make build`")
-	if err == nil || !want.MatchString(err.Error()) {
+	if _, unfit := errors.AsType[*wine.UnfitError](err); !unfit || !want.MatchString(err.Error()) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,19 +6,34 @@
 package winhostcmd
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/hostcmd"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
 // New returns the command mullion-winhost.
 func New(s cli.Streams) *cobra.Command {
 	cmd := hostcmd.New(s, "mullion-winhost", "Run one emulated Windows host until it is stopped",
-		hostcmd.Kind[winhost.Config]{Load: winhost.Load, Run: winhost.Run, Init: winhost.Init, Exec: winhost.Exec})
+		hostcmd.Kind[winhost.Config]{Load: winhost.Load, Run: run, Init: winhost.Init, Exec: winhost.Exec})
 	cmd.AddCommand(newServe(s))
 	return cmd
+}
+
+// run runs a host. A restart does not help if the Wine is another one.
+func run(ctx context.Context, c winhost.Config, log *slog.Logger) error {
+	err := winhost.Run(ctx, c, log)
+	if _, unfit := errors.AsType[*wine.UnfitError](err); unfit {
+		return &cli.Failure{Code: config.ExitUnusable, Err: err}
+	}
+	return err
 }
 
 func newServe(s cli.Streams) *cobra.Command {

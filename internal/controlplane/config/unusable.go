@@ -3,7 +3,8 @@
 
 package config
 
-// ExitUnusable is the exit code of a control plane that ended with an UnusableError.
+// ExitUnusable is the exit code of a control plane that ended with an UnusableError, and of a host that
+// cannot use what is installed. The supervisor does not restart them.
 const ExitUnusable = 6
 
 // UnusableError is the reason why the data of a control plane cannot be used. A restart

@@ -31,6 +31,9 @@ import (
 // FilledPrefix is where FillPrefix mounts the prefix.
 const FilledPrefix = "/.wine"
 
+// ExitUnfit is the exit code of mullion-init -check-wine for an UnfitError.
+const ExitUnfit = 3
+
 // FillMounts lists the directories of a runtime, empty, on which FillPrefix mounts file systems.
 func FillMounts() []string { return []string{FilledPrefix, "/dev", "/proc", "/tmp"} }
 

@@ -27,9 +27,17 @@ func FillPrefix(args []string) error {
 	return nil
 }
 
+// UnfitError is the number of functions of Wine that winemend.dll cannot replace.
+type UnfitError int
+
+func (n UnfitError) Error() string {
+	return fmt.Sprintf("winemend.dll cannot replace %d functions of this Wine, so it is not the one that this version "+
+		"of mullion is for: run `make build`, or install mullion with its directory wine", int(n))
+}
+
 // CheckWine checks whether winemend.dll can replace the functions of Wine that it is to replace: winemend_check
 // (native/winemend/check.c) counts the others. The arguments are those of enterRuntime and the group of a container's
-// account, for which more functions are replaced than on a host.
+// account, for which more functions are replaced than on a host. The error may be an UnfitError.
 func CheckWine(args []string) error {
 	if len(args) != 3 {
 		return errors.New("want a runtime, a prefix and a group")
@@ -50,8 +58,7 @@ func CheckWine(args []string) error {
 	case code == fits:
 		return nil
 	case code > fits:
-		return fmt.Errorf("winemend.dll cannot replace %d functions of this Wine, so it is not the one that this "+
-			"version of mullion is for: run `make build`, or install mullion with its directory wine", code-fits)
+		return UnfitError(code - fits)
 	case err == nil:
 		err = errors.New("exit status 0")
 	}
