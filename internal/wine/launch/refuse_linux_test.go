@@ -19,13 +19,14 @@ func TestRefuse(t *testing.T) {
 		want              string
 	}{
 		{"status", dir, "s", ""},
-		{"no status", dir, "", "mullion-init: no\n"},
-		{"no directory", filepath.Join(dir, "gone"), "s", "mullion-init: no\nwrite status: " +
+		{"no status", dir, "", "mullion-init: ping -t: no\n"},
+		{"no directory", filepath.Join(dir, "gone"), "s", "mullion-init: ping -t: no\nwrite status: " +
 			"no such file or directory\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			code := refuse(Config{StatusDir: tt.dir, StatusName: tt.status}, errors.New("no"), &out)
+			c := Config{Args: []string{"ping", "-t"}, StatusDir: tt.dir, StatusName: tt.status}
+			code := refuse(c, errors.New("no"), &out)
 			if code != exitNoStart || out.String() != tt.want {
 				t.Errorf("code %d, output %q, want %q", code, out.String(), tt.want)
 			}

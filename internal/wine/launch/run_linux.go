@@ -5,6 +5,7 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
 // stopMarker in the status directory marks a SIGINT as the end of the container,
@@ -91,10 +94,13 @@ func refuse(c Config, err error, stderr io.Writer) int {
 	}
 	failed := (Status{ExitCode: uint32(code), Error: err.Error()}).write(c.StatusDir, c.StatusName)
 	if c.StatusName == "" || failed != nil {
-		fmt.Fprintln(stderr, "mullion-init:", errors.Join(err, failed))
+		fmt.Fprintf(stderr, "mullion-init: %s: %v\n", c.command(), errors.Join(err, failed))
 	}
 	return code
 }
+
+// command returns the command line, for a message.
+func (c Config) command() string { return cmp.Or(c.CommandLine, cmdline.Join(c.Args)) }
 
 // wait reaps children until the main one has ended and returns its exit code.
 func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
