@@ -122,7 +122,8 @@ static BOOL find_drive_c(void)
     return TRUE;
 }
 
-// GetFinalPathNameByHandle names files by the volume on request. Windows opens such names; Wine does not (Bun does so).
+// GetFinalPathNameByHandle names files by the volume on request. Windows opens such names, and Wine does not. Bun opens
+// its files by them.
 BOOL name_by_drive(const OBJECT_ATTRIBUTES *attr, struct by_drive *out)
 {
     static const WCHAR drive[] = L"\\??\\C:", *const volumes[] = {

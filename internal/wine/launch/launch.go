@@ -150,7 +150,7 @@ func makePlan(c Config, env []string) (plan, error) {
 		return p, errors.New("no program given")
 	}
 	file, err := findProgram(c.Root, p.dir, program, searchPath(env), searchExt(env))
-	// A program without a status file is that of `mullion exec`, which reports a missing one by its exit code.
+	// `mullion exec` has no status file. It reports a missing program by its own exit code.
 	if err != nil && c.Host && (!c.Exec || c.StatusName != "") {
 		return c.shellPlan(p), nil
 	}

@@ -75,7 +75,7 @@ func Run(c Config, env []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mullion-init:", err)
 	}
 	code := wait(c, pid, signals)
-	output.await(managerLives)
+	output.await(func() bool { return lives(serviceManager) })
 	if c.Host && !c.Exec {
 		endOthers(c)
 	}
@@ -148,7 +148,7 @@ func reap(c Config, pid int) (end exit, ended bool) {
 		if got == pid {
 			return exit{code, status.Signaled()}, true
 		}
-		if !c.Exec && status.Signaled() && (!serverLives() || booted("/proc") && !managerLives()) {
+		if !c.Exec && status.Signaled() && (!lives(wineServer) || booted("/proc") && !lives(serviceManager)) {
 			// The wineserver was killed, or the service manager. Without the first its
 			// clients would hang at their next call forever, without the second the
 			// program's output is lost; the container ends instead, as a machine does
@@ -157,6 +157,9 @@ func reap(c Config, pid int) (end exit, ended bool) {
 		}
 	}
 }
+
+// The processes of Wine that programs depend on.
+const wineServer, serviceManager = "wineserver", "services.exe"
 
 // request is a request to end, on its way to the programs that were running when it came. A
 // program that starts misses it while Wine has its handler and not yet the routine that the
@@ -315,10 +318,11 @@ func endOthers(c Config) {
 	}
 }
 
-// serverLives reports whether the container has a wineserver. The wineserver
-// detaches from its parent when it starts, so process 1 is notified of its end.
-func serverLives() bool {
-	return len(processes(func(cmdline []byte) bool { return programName(cmdline) == "wineserver" })) > 0
+// lives reports whether the container has a process of a program. The wineserver and the
+// service manager detach from their parents when they start, so process 1 is notified of
+// their end.
+func lives(program string) bool {
+	return len(processes(func(cmdline []byte) bool { return programName(cmdline) == program })) > 0
 }
 
 // processes lists the container's processes whose command line is wanted.

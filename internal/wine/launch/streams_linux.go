@@ -72,8 +72,3 @@ func (s streams) await(managerLives func() bool) {
 		}
 	}
 }
-
-// managerLives reports whether the service manager runs, which copies the streams of programs.
-func managerLives() bool {
-	return len(processes(func(cmdline []byte) bool { return programName(cmdline) == "services.exe" })) > 0
-}
